@@ -21,13 +21,11 @@ use crate::{
   net::{Client, Form, Settings},
   os::{Clock as _, SystemClock},
   provenance::Trust,
-  store::{Item, Ledger, StateKey, StoreError},
+  store::{Item, Ledger, PartKind, StateKey, StoreError},
 };
 
 /// How long a person waits for an explanation.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The key of the state table that says that the endpoint did not answer.
-const NOTE: &str = "embedding";
 
 /// The known text that a text is most like, or why there is no answer.
 pub struct Likeness<'c> {
@@ -131,7 +129,7 @@ fn note(
   provider: EmbeddingProvider,
   why: Option<&String>,
 ) -> Result<(), StoreError> {
-  let key = StateKey::degraded(NOTE);
+  let key = StateKey::degraded(PartKind::Embedding);
   let text =
     why.map(|why| format!("nearest known attacks cannot be computed by {provider}: {why}"));
   let json = text.as_ref().map(|text| Value::from(text.as_str()).to_string());

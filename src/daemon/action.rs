@@ -15,7 +15,7 @@ use crate::{
   files::RealFs,
   memory::ContentHash,
   provenance::Answer,
-  store::StateKey,
+  store::{Part, StateKey},
 };
 
 /// What a part reads to decide.
@@ -34,9 +34,9 @@ pub(super) struct Surroundings<'a> {
 /// What a part wants done.
 pub(super) enum Action {
   /// Report reduced protection under a key, and why.
-  Degrade(String, String),
+  Degrade(Part, String),
   /// Report that the protection under this key is whole again.
-  Recover(String),
+  Recover(Part),
   /// Store a row of state, as JSON.
   Store(StateKey, String),
   /// Remove a row of state.

@@ -24,10 +24,9 @@ use super::{
 use crate::{
   engine::{Target, attribute::AttributionRequest},
   provenance::{AgentRecords, Answer},
+  store::PartKind,
 };
 
-/// The key of the degradation when the agent's records do not answer.
-const KEY: &str = "agent-records";
 /// After this time a missing answer is reported (a choice: an answer from a store of 200 MB takes
 /// milliseconds).
 const LATE: Duration = Duration::from_secs(30);
@@ -106,10 +105,10 @@ impl AttributionWorker {
     let mut actions = Vec::new();
     if self.is_late(around.now) {
       let why = "the agent's records have not answered a question for half a minute";
-      actions.push(Action::Degrade(KEY.to_owned(), why.to_owned()));
+      actions.push(Action::Degrade(PartKind::AgentRecords.into(), why.to_owned()));
     }
     let Some((target, matter, reply)) = self.take() else { return actions };
-    actions.push(Action::Recover(KEY.to_owned()));
+    actions.push(Action::Recover(PartKind::AgentRecords.into()));
     if !around.directories.workspaces.contains(&target.root) {
       return actions;
     }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
   engine::{Engine, EngineError, Target, event::shown},
   files::RealFs,
-  store::{StateKey, StoreError},
+  store::{PartKind, StateKey, StoreError},
 };
 
 /// What each part of the daemon may use and change.
@@ -83,14 +83,10 @@ impl Core {
     self.queue.retain(|target| target.root != root);
     self.watching.readers.forget_root(root);
     // Degradations of the directory have no meaning any more.
-    let (workspace, lock, files) = {
-      let root = shown(root);
-      let files = ["file", "agent-record"].map(|kind| format!("{kind}:{root}/"));
-      (format!("workspace:{root}"), format!("lock:{root}"), files)
-    };
+    let root = shown(root);
     for (key, ..) in self.engine.ledger().states()? {
       let StateKey::Degraded(part) = &key else { continue };
-      if *part == workspace || *part == lock || files.iter().any(|of| part.starts_with(of)) {
+      if part.kind() != PartKind::Left && part.is_in(&root) {
         self.engine.ledger_mut().remove_state(&key)?;
       }
     }

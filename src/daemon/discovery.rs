@@ -14,12 +14,10 @@ use std::{
 use super::{
   core::Core, directories::Directories, health::told, notifications::Helpers, unread::Unread,
 };
-use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords};
+use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords, store::PartKind};
 
 /// The pause before a changed configuration is read (a choice): it is often written in steps.
 const REREAD_AFTER: Duration = Duration::from_millis(250);
-/// The key of the degradation when something could not be found out.
-const KEY: &str = "discovery";
 
 /// The result of a discovery.
 pub struct Discovery {
@@ -102,7 +100,7 @@ impl Sources {
     match told(notes) {
       None => {
         self.unread = Unread::default();
-        core.engine.recovered(KEY)
+        core.engine.recovered(PartKind::Discovery)
       }
       // A file that could not be read may become readable without a change.
       Some(text) => self.failed(core, &text),
@@ -158,6 +156,6 @@ impl Sources {
   pub(super) fn failed(&mut self, core: &mut Core, why: &str) -> Result<(), EngineError> {
     let now = core.now();
     self.unread.failed(&(), now);
-    core.engine.degrade(KEY, why)
+    core.engine.degrade(PartKind::Discovery, why)
   }
 }

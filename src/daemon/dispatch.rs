@@ -13,7 +13,10 @@ use super::{
   rescan::Scan,
   state::Daemon,
 };
-use crate::engine::{Consequence, EngineError, Event, Outcome, Passed, Target, adopt::BATCH};
+use crate::{
+  engine::{Consequence, EngineError, Event, Outcome, Passed, Target, adopt::BATCH},
+  store::PartKind,
+};
 
 impl Daemon {
   /// Does one piece of work that is due. Returns `false` when none is due.
@@ -147,13 +150,13 @@ impl Daemon {
         self.core.queue.back_off(kind, target, waiting, now);
       }
       Err(error) => {
-        let key = target.key();
+        let part = target.part(PartKind::File);
         let text = error.to_string();
         if kind == Kind::Lazy && matches!(error, EngineError::Fs(_)) {
           let now = self.core.now();
           self.passes.unwritten.failed(&target, now);
         }
-        self.core.report(|core| core.engine.degrade(&key, &text));
+        self.core.report(|core| core.engine.degrade(part, &text));
         self.core.adoption.first.remove(&target);
         let now = self.core.now();
         self.core.queue.back_off(kind, target, waiting, now);
@@ -231,8 +234,8 @@ impl Daemon {
 
   fn carry_out_one(&mut self, action: Action) -> Result<(), DaemonError> {
     match action {
-      Action::Degrade(key, why) => self.core.report(|core| core.engine.degrade(&key, &why)),
-      Action::Recover(key) => self.core.report(|core| core.engine.recovered(&key)),
+      Action::Degrade(part, why) => self.core.report(|core| core.engine.degrade(part, &why)),
+      Action::Recover(part) => self.core.report(|core| core.engine.recovered(part)),
       Action::Store(key, json) => self.core.report(|core| {
         let at = core.engine.clock().now();
         Ok(core.engine.ledger_mut().set_state(&key, &json, at)?)

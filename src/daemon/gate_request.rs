@@ -22,11 +22,9 @@ use crate::{
   engine::{EventKind, Passed},
   gate::message::{ToDaemon, ToGate},
   os::socket::{Channel, Listener, address},
-  store::StateKey,
+  store::{PartKind, StateKey},
 };
 
-/// The key of the degradation.
-const DEGRADED: &str = "gate";
 /// How long the gate may take to connect after a start: it tries to reach the daemon twice a second.
 const COMING: Duration = Duration::from_secs(3);
 /// First and longest pause between two checks of a file for which a reader waits.
@@ -203,7 +201,7 @@ impl GateRequests {
     self.link = Some((number, channel));
     // A new gate knows no directory.
     self.told = 0;
-    let mut actions = vec![self.stored(), Action::Recover(DEGRADED.to_owned())];
+    let mut actions = vec![self.stored(), Action::Recover(PartKind::Gate.into())];
     actions.extend(self.send(ToGate::Hello { max_wait: self.max_wait }, around.now));
     actions
   }
@@ -278,7 +276,7 @@ impl GateRequests {
 }
 
 fn degrade(why: &str) -> Action {
-  Action::Degrade(DEGRADED.to_owned(), why.to_owned())
+  Action::Degrade(PartKind::Gate.into(), why.to_owned())
 }
 
 /// The watched directories of workspaces, each with whether it is a workspace's root.

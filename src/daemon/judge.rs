@@ -28,6 +28,7 @@ use crate::{
   },
   net::{Breaker, Chat, ChatSettings, NetError},
   os::{self, Clock as _, SystemClock, subprocess},
+  store::PartKind,
 };
 
 /// How long a program may take to ask: the agent's own needs some ten seconds to start.
@@ -42,8 +43,6 @@ const REST: Duration = Duration::from_secs(30);
 /// How often to look for answers that another process recorded, while a question waits for one (a
 /// choice).
 const LOOK: Duration = Duration::from_secs(30);
-/// The key of the degradation when the judge cannot be asked or does not answer.
-const KEY: &str = "judge";
 
 /// How a question reaches the judge.
 #[derive(Clone, Debug)]
@@ -121,7 +120,7 @@ impl Judge {
     self.stir(now);
     vec![match wrong {
       Some(why) => degrade(&format!("the judge cannot be asked: {why}")),
-      None => Action::Recover(KEY.to_owned()),
+      None => Action::Recover(PartKind::Judge.into()),
     }]
   }
 
@@ -162,7 +161,7 @@ impl Judge {
         actions.push(Action::WakeQuestions);
       }
       self.breaker.succeeded();
-      actions.push(Action::Recover(KEY.to_owned()));
+      actions.push(Action::Recover(PartKind::Judge.into()));
       return actions;
     };
     self.breaker.failed(now);
@@ -290,7 +289,7 @@ impl Judge {
 }
 
 fn degrade(why: &str) -> Action {
-  Action::Degrade(KEY.to_owned(), why.to_owned())
+  Action::Degrade(PartKind::Judge.into(), why.to_owned())
 }
 
 /// Sends the prompt to the judge and returns its answer.

@@ -4,10 +4,7 @@
 use std::path::Path;
 
 use super::{core::Core, open_files::OpenFiles, rescan::Rescans};
-use crate::files::WatchEvent;
-
-/// The key of the degradation when events are not available.
-const WATCH: &str = "watch";
+use crate::{files::WatchEvent, store::PartKind};
 
 /// Handles all events so far. Returns `false` if more may be waiting.
 pub(super) fn listen(core: &mut Core, rescans: &mut Rescans, open_files: &OpenFiles) -> bool {
@@ -20,7 +17,7 @@ pub(super) fn listen(core: &mut Core, rescans: &mut Rescans, open_files: &OpenFi
     seen(core, rescans, open_files, &event);
   }
   if was_deaf && !core.watching.is_deaf {
-    core.report(|core| core.engine.recovered(WATCH));
+    core.report(|core| core.engine.recovered(PartKind::Watch));
   }
   if taken.is_all {
     core.watching.readers.heard_all();
@@ -61,13 +58,13 @@ fn seen(core: &mut Core, rescans: &mut Rescans, open_files: &OpenFiles, event: &
     }
     WatchEvent::Limit(limit) => {
       let text = limit.to_string();
-      core.report(|core| core.engine.degrade(WATCH, &text));
+      core.report(|core| core.engine.degrade(PartKind::Watch, &text));
     }
     WatchEvent::Error(text) => {
       core.watching.is_deaf = true;
       core.watching.readers.lost_some();
       let why = format!("changes of directories cannot be read from the system: {text}");
-      core.report(|core| core.engine.degrade(WATCH, &why));
+      core.report(|core| core.engine.degrade(PartKind::Watch, &why));
       // The rescan finds what was lost, and by then events may be readable again.
       rescans.rescan_later(core, None);
     }

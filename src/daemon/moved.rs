@@ -12,11 +12,8 @@ use super::{
 use crate::{
   engine::{EngineError, Target, event::shown},
   files::Workspace,
-  store::StateKey,
+  store::{PartKind, StateKey},
 };
-
-/// The degradation while files hold placeholders of a lost ledger.
-const LOST: &str = "lost-ledger";
 
 /// Records which directories the last daemon guarded and this one does not.
 pub(super) fn compare_with_last(core: &mut Core) -> Result<(), EngineError> {
@@ -37,10 +34,8 @@ pub(super) fn note_left(core: &mut Core, gone: &[PathBuf]) -> Result<(), EngineE
     core.engine.ledger_mut().set_state(&StateKey::Left(shown(root)), &json, at)?;
   }
   for (key, json, _) in core.engine.ledger().states()? {
-    if !matches!(key, StateKey::Left(_)) {
-      continue;
-    }
-    let part = key.to_string();
+    let StateKey::Left(left) = &key else { continue };
+    let part = PartKind::Left.of(left.as_str());
     let root = serde_json::from_str::<String>(&json).map(|text| decode(&text));
     let is_left = |root: &PathBuf| {
       !core.directories.is_named && !core.directories.workspaces.contains(root) && has_memory(root)
@@ -51,10 +46,10 @@ pub(super) fn note_left(core: &mut Core, gone: &[PathBuf]) -> Result<(), EngineE
          name it in `workspaces`, or confirm the change with `memfw doctor --unguarded {0}`",
         shown(&root)
       );
-      core.engine.degrade(&part, &why)?;
+      core.engine.degrade(part, &why)?;
     } else {
       core.engine.ledger_mut().remove_state(&key)?;
-      core.engine.recovered(&part)?;
+      core.engine.recovered(part)?;
     }
   }
   Ok(())
@@ -84,7 +79,7 @@ pub(super) fn find_lost_items(core: &mut Core) -> Result<(), EngineError> {
   let (n_placeholders, n_files) = core.engine.unknown_placeholders(&targets)?;
   if n_placeholders == 0 {
     core.engine.ledger_mut().remove_state(&StateKey::LostLedger)?;
-    return core.engine.recovered(LOST);
+    return core.engine.recovered(PartKind::LostLedger);
   }
   let many = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
   let why = format!(
@@ -95,18 +90,19 @@ pub(super) fn find_lost_items(core: &mut Core) -> Result<(), EngineError> {
     many(n_placeholders, "placeholder"),
     many(n_files, "file"),
   );
-  core.engine.degrade(LOST, &why)
+  core.engine.degrade(PartKind::LostLedger, &why)
 }
 
 /// The directories that are no longer guarded, from the rows of state: the key of each, the key of its
 /// degradation, and its path.
 pub fn left(states: Vec<(StateKey, String, i64)>) -> Vec<(StateKey, StateKey, PathBuf)> {
-  let left = states.into_iter().filter(|(key, ..)| matches!(key, StateKey::Left(_)));
   let path = |json: &str| serde_json::from_str::<String>(json).map(|text| decode(&text)).ok();
-  left
-    .filter_map(|(key, json, _)| Some((StateKey::degraded(key.to_string()), path(&json)?, key)))
-    .map(|(degraded, path, key)| (key, degraded, path))
-    .collect()
+  let left = states.into_iter().filter_map(|(key, json, _)| {
+    let StateKey::Left(left) = &key else { return None };
+    let degraded = StateKey::degraded(PartKind::Left.of(left.as_str()));
+    Some((key, degraded, path(&json)?))
+  });
+  left.collect()
 }
 
 fn has_memory(root: &Path) -> bool {

@@ -23,7 +23,7 @@ use super::{
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::subprocess::Subprocess,
-  store::{EventFilter, EventRow, ItemFilter, Ledger, StateKey, StoreError},
+  store::{EventFilter, EventRow, ItemFilter, Ledger, Part, PartKind, StateKey, StoreError},
 };
 
 /// How long the agent has to renew its index by itself (a choice); it takes two seconds, and more when
@@ -41,8 +41,6 @@ const LOOK: Duration = Duration::from_millis(250);
 const MAX_SOURCES: usize = 64;
 /// The most events that are read at a time.
 const MAX_EVENTS: u32 = 10_000;
-/// The degradation when messages cannot be sent.
-const NOTIFY: &str = "notify";
 
 /// The programs that can be run, each as an argument vector.
 #[derive(Clone, Debug, Default)]
@@ -110,8 +108,8 @@ impl Notifications {
     self.helpers = helpers;
     self.stirred = true;
     match wrong {
-      Some(why) => Action::Degrade(NOTIFY.to_owned(), why),
-      None => Action::Recover(NOTIFY.to_owned()),
+      Some(why) => Action::Degrade(PartKind::Notify.into(), why),
+      None => Action::Recover(PartKind::Notify.into()),
     }
   }
 
@@ -254,15 +252,15 @@ impl Notifications {
       return vec![];
     };
     let action = match (self.running.take().map(|(what, _)| what), outcome) {
-      (Some(Running::Message), Ok(())) => Action::Recover(NOTIFY.to_owned()),
+      (Some(Running::Message), Ok(())) => Action::Recover(PartKind::Notify.into()),
       (Some(Running::Message), Err(why)) => {
         let why = format!("a message about a quarantine was not sent: {why}");
-        Action::Degrade(NOTIFY.to_owned(), why)
+        Action::Degrade(PartKind::Notify.into(), why)
       }
-      (Some(Running::Index(root)), Ok(())) => Action::Recover(index_key(&root)),
+      (Some(Running::Index(root)), Ok(())) => Action::Recover(index_part(&root)),
       (Some(Running::Index(root)), Err(why)) => {
         let text = format!("the agent's index of `{}` was not renewed: {why}", shown(&root));
-        Action::Degrade(index_key(&root), text)
+        Action::Degrade(index_part(&root), text)
       }
       (None, _) => return vec![],
     };
@@ -294,10 +292,10 @@ impl Notifications {
     holds: Option<bool>,
     now: Duration,
   ) -> Vec<Action> {
-    let key = format!("index:{}", shown(&target.path()));
+    let part = target.part(PartKind::Index);
     if holds != Some(true) {
       self.checks.remove(&target);
-      return vec![Action::Recover(key)];
+      return vec![Action::Recover(part)];
     }
     if let (false, None, Some(words)) =
       (asked, &self.running, self.helpers.reindex.get(&target.root))
@@ -310,7 +308,7 @@ impl Notifications {
     let text =
       format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
     self.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
-    vec![Action::Degrade(key, text)]
+    vec![Action::Degrade(part, text)]
   }
 }
 
@@ -334,8 +332,8 @@ fn taken_out_of(ledger: &Ledger, target: &Target) -> Result<Vec<Zeroizing<Vec<u8
   Ok(texts)
 }
 
-fn index_key(root: &Path) -> String {
-  format!("index:{}", shown(root))
+fn index_part(root: &Path) -> Part {
+  PartKind::Index.of(shown(root))
 }
 
 /// A file by a name that memfw chose: an attacker can name a file so that its name speaks to the agent.

@@ -17,7 +17,7 @@ use crate::{
     EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER, VERIFIED_AFTER, pending,
   },
   os::pause,
-  store::{FileStatus, Pending, StateKey},
+  store::{FileStatus, PartKind, Pending, StateKey},
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time. Most writers close
@@ -218,8 +218,7 @@ impl Passes {
     let row = core.engine.ledger().file(&target.path())?;
     let is_noted = row.is_some_and(|row| row.note.is_some() && row.status != FileStatus::Missing);
     self.open_files.note(target, is_noted.then_some(now));
-    let key = target.key();
-    core.engine.recovered(&key)
+    core.engine.recovered(target.part(PartKind::File))
   }
 
   /// Forgets a directory that is not guarded any more.

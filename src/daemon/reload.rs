@@ -7,14 +7,14 @@ use super::{
   discovery::Discovery,
   health::encode,
   moved::note_left,
-  state::{Daemon, RULES, reports_only},
+  state::{Daemon, reports_only},
 };
 use crate::{
   config::Config,
   detect::rules::Rules,
   engine::{self, EngineError, Event, EventKind},
   files::RealFs,
-  store::Ledger,
+  store::{Ledger, PartKind},
 };
 
 /// The source of configuration, rules and key. Errors are sentences for a person.
@@ -44,7 +44,7 @@ impl Daemon {
       }
       Err(why) => {
         let why = format!("the changed configuration is invalid: {why}");
-        self.core.engine.degrade("configuration", &why)
+        self.core.engine.degrade(PartKind::Configuration, &why)
       }
     };
     self.core.report(|_| configured);
@@ -65,13 +65,13 @@ impl Daemon {
       Ok(rules) => {
         self.core.engine.judge().set_rules(rules);
         self.bad_rules = None;
-        self.core.engine.recovered(RULES)
+        self.core.engine.recovered(PartKind::Rules)
       }
       Err(why) => {
         let why =
           format!("your changed rules are invalid, and the previous rules stay in use: {why}");
         self.bad_rules = Some(why.clone());
-        self.core.engine.degrade(RULES, &why)
+        self.core.engine.degrade(PartKind::Rules, &why)
       }
     }
   }
@@ -81,12 +81,12 @@ impl Daemon {
     match source.unlock(self.core.engine.ledger_mut()) {
       Ok(()) => {
         self.core.report_only = None;
-        self.core.engine.recovered("key")?;
+        self.core.engine.recovered(PartKind::Key)?;
         self.core.recover()?;
         self.rescans.rescan_later(&self.core, None);
         Ok(())
       }
-      Err(why) => self.core.engine.degrade("key", &reports_only(&why)),
+      Err(why) => self.core.engine.degrade(PartKind::Key, &reports_only(&why)),
     }
   }
 
@@ -123,7 +123,7 @@ impl Daemon {
     // Limits and owners may have changed, so everything is scanned as at a start.
     let roots = core.directories.workspaces.clone();
     self.rescans.first_scan(core, &roots)?;
-    core.engine.recovered("configuration")?;
+    core.engine.recovered(PartKind::Configuration)?;
     let line = core.status_line();
     let note = if later { "; `[log]` takes effect at the next start" } else { "" };
     core.engine.tell(Event::new(EventKind::Reloaded).detail(format!("{line}{note}")))

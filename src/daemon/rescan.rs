@@ -20,7 +20,7 @@ use super::{
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
   files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
-  store::{FileRow, FileStatus, Pending},
+  store::{FileRow, FileStatus, PartKind, Pending},
 };
 
 /// After a rescan the next one waits this many times as long as the rescan took (a choice): a stream of
@@ -216,7 +216,7 @@ impl Rescans {
     root: &Path,
     mut how: Scan<'_>,
   ) -> Result<(), EngineError> {
-    let key = format!("workspace:{}", shown(root));
+    let part = || PartKind::Workspace.of(shown(root));
     if !core.own(root)? {
       return Ok(());
     }
@@ -240,9 +240,9 @@ impl Rescans {
         }
         if is_awaited(core, root)? {
           self.rooms.insert(root.to_owned(), Room::awaited(root));
-          return core.engine.recovered(&key);
+          return core.engine.recovered(part());
         }
-        return core.engine.degrade(&key, &error.to_string());
+        return core.engine.degrade(part(), &error.to_string());
       }
     };
     let real = workspace.absolute(Path::new(""));
@@ -257,7 +257,7 @@ impl Rescans {
         shown(root),
         shown(&real)
       );
-      return core.engine.degrade(&key, &why);
+      return core.engine.degrade(part(), &why);
     }
     let shape = core.directories.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
@@ -392,11 +392,11 @@ impl Rescans {
     match told(problems) {
       None => {
         self.incomplete.remove(root);
-        core.engine.recovered(&key)
+        core.engine.recovered(part())
       }
       Some(text) => {
         self.incomplete.insert(root.to_owned());
-        core.engine.degrade(&key, &text)
+        core.engine.degrade(part(), &text)
       }
     }
   }

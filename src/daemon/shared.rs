@@ -14,6 +14,7 @@ use crate::{
   engine::{Engine, EngineError, event::shown},
   files::{RealFs, Stamp},
   os::{WorkspaceLock, workspace_lock::Taken},
+  store::PartKind,
 };
 
 /// How often the lock is tried while another installation has it (a choice: nothing reports that it is
@@ -101,11 +102,11 @@ impl Locks {
     engine: &mut Engine<RealFs>,
     root: &Path,
   ) -> Result<bool, EngineError> {
-    let key = format!("lock:{}", shown(root));
+    let part = PartKind::Lock.of(shown(root));
     match self.take(root) {
       Ok(()) => {
         self.foreign.remove(root);
-        engine.recovered(&key)?;
+        engine.recovered(part)?;
         Ok(true)
       }
       Err(taken) => {
@@ -113,7 +114,7 @@ impl Locks {
         self.foreign.insert(root.to_owned());
         self.foreign_since.entry(root.to_owned()).or_insert(at);
         self.due = engine.clock().monotonic() + EVERY;
-        engine.degrade(&key, &already_guarded(root, taken))?;
+        engine.degrade(part, &already_guarded(root, taken))?;
         Ok(false)
       }
     }

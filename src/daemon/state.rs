@@ -35,11 +35,10 @@ use crate::{
   engine::{Engine, EngineError, Event, EventKind, Scored},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
-  store::StateKey,
+  store::{PartKind, StateKey},
 };
 
 /// The key of the degradation when the user's rules are invalid.
-pub(super) const RULES: &str = "rules";
 /// How long to wait for the ledger's lock. A lease may be held meanwhile, and openers of that file wait
 /// as well; other writers of the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
@@ -168,10 +167,10 @@ impl Daemon {
     let helpers = self.steps.notifications.helpers.clone();
     self.steps.set_helpers(core, helpers)?;
     if let Some(why) = &self.bad_rules {
-      core.engine.degrade(RULES, why)?;
+      core.engine.degrade(PartKind::Rules, why)?;
     }
     if let Some(why) = &core.report_only {
-      core.engine.degrade("key", &reports_only(why))?;
+      core.engine.degrade(PartKind::Key, &reports_only(why))?;
     }
     let (at, now) = (core.engine.clock().now(), core.now());
     // What happened since a clock was set has the time of that clock, so what is older counts as well.

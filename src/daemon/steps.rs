@@ -63,8 +63,8 @@ impl Steps {
     actions.push(self.notifications.configure(helpers));
     for action in actions {
       match action {
-        Action::Degrade(key, why) => core.engine.degrade(&key, &why)?,
-        Action::Recover(key) => core.engine.recovered(&key)?,
+        Action::Degrade(part, why) => core.engine.degrade(part, &why)?,
+        Action::Recover(part) => core.engine.recovered(part)?,
         _ => {}
       }
     }

@@ -29,7 +29,7 @@ use crate::{
   provenance::{
     AgentRecords, Answer, Attestation, Attribution, Followed, Outlook, Standing, State,
   },
-  store::{AgentRecord, BlockRow, ClassDowngrade, Ledger, Sighting, StateKey},
+  store::{AgentRecord, BlockRow, ClassDowngrade, Ledger, PartKind, Sighting, StateKey},
 };
 
 /// How long after an edit of memfw a tool may write text based on an older version, in microseconds: a
@@ -165,12 +165,12 @@ impl AgentLink {
 
   /// Notes that the record of a file could not follow an edit of memfw.
   fn degrade(&self, ledger: &mut Ledger, target: &Target, why: &str) -> Result<(), EngineError> {
-    Ok(degraded::degrade(ledger, &key(target), why, self.clock.now())?)
+    Ok(degraded::degrade(ledger, target.part(PartKind::AgentRecord), why, self.clock.now())?)
   }
 
   /// Notes that the record of a file follows edits of memfw again.
   fn recovered(&self, ledger: &mut Ledger, target: &Target) -> Result<(), EngineError> {
-    Ok(degraded::recovered(ledger, &key(target), self.clock.now())?)
+    Ok(degraded::recovered(ledger, target.part(PartKind::AgentRecord), self.clock.now())?)
   }
 
   /// Notes the agent record for a version that was scanned, and whether its write caused a class
@@ -317,7 +317,7 @@ impl AgentLink {
     ledger: &mut Ledger,
     target: &Target,
   ) -> Result<(), EngineError> {
-    if ledger.state(&StateKey::degraded(key(target)))?.is_none() {
+    if ledger.state(&StateKey::degraded(target.part(PartKind::AgentRecord)))?.is_none() {
       return Ok(());
     }
     let record = ledger.agent_record(&target.path())?;
@@ -432,11 +432,6 @@ fn is_all_of(ledger: &Ledger, target: &Target, query: &VersionQuery) -> Result<b
     one.trail.sighting.map(|seen| seen.version) == Some(query.sighting.version)
   };
   Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
-}
-
-/// The key under which `status` reports that the record of a file does not follow edits of memfw.
-fn key(target: &Target) -> String {
-  format!("agent-record:{}", super::event::shown(&target.path()))
 }
 
 /// Whether a block still has a line of a write that no person has reviewed. A judgement counts as a

@@ -16,7 +16,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin, pending};
+use super::{Engine, EngineError, Event, EventKind, Target, origin::Origin, pending};
 use crate::{
   config::Config,
   files::Fs,
@@ -24,7 +24,7 @@ use crate::{
   provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
   store::{
     AgentRecord, AttributionRecord, BlockRow, FileStatus, ItemOrigin, Ledger, OriginRecord,
-    Pending, Sighting, StoreError,
+    PartKind, Pending, Sighting, StoreError,
   },
 };
 
@@ -249,11 +249,11 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
-    let key = format!("attribution:{}", shown(&path));
+    let part = target.part(PartKind::Attribution);
     if let Some(why) = &unreadable {
-      self.degrade(&key, &format!("who wrote new text cannot be determined: {why}"))?;
+      self.degrade(part, &format!("who wrote new text cannot be determined: {why}"))?;
     } else {
-      self.recovered(&key)?;
+      self.recovered(part)?;
       self.link.follow_late(&mut self.ledger, target)?;
     }
     // Before the answers are recorded, so that the question about an item that must wait stays open.

@@ -1,17 +1,17 @@
-//! Notes in the ledger that protection is reduced, by key.
+//! Notes in the ledger that protection is reduced, by part.
 #![forbid(unsafe_code)]
 
 use super::event::{Event, EventKind};
-use crate::store::{Ledger, StateKey, StoreError};
+use crate::store::{Ledger, Part, StateKey, StoreError};
 
 /// Notes that protection is reduced. An event is written once, and again when the reason changes.
 pub(super) fn degrade(
   ledger: &mut Ledger,
-  key: &str,
+  part: impl Into<Part>,
   why: &str,
   at: i64,
 ) -> Result<(), StoreError> {
-  let key = StateKey::degraded(key);
+  let key = StateKey::degraded(part);
   let json = serde_json::Value::from(why).to_string();
   if ledger.state(&key)?.is_some_and(|(known, _)| known == json) {
     return Ok(());
@@ -21,8 +21,12 @@ pub(super) fn degrade(
 }
 
 /// Notes that a reduction of protection has ended.
-pub(super) fn recovered(ledger: &mut Ledger, key: &str, at: i64) -> Result<(), StoreError> {
-  let key = StateKey::degraded(key);
+pub(super) fn recovered(
+  ledger: &mut Ledger,
+  part: impl Into<Part>,
+  at: i64,
+) -> Result<(), StoreError> {
+  let key = StateKey::degraded(part);
   let Some((json, _)) = ledger.state(&key)? else { return Ok(()) };
   ledger.remove_state(&key)?;
   let why: String = serde_json::from_str(&json).unwrap_or_default();

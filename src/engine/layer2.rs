@@ -34,20 +34,13 @@ use crate::{
   memory::{Block, line::LineKind},
   provenance::State,
   store::{
-    AttributionRecord, BlockRow, FileRow, FileStatus, Ledger, Pending, ScoreKey, StoreError,
+    AttributionRecord, BlockRow, FileRow, FileStatus, Ledger, PartKind, Pending, ScoreKey,
+    StoreError,
   },
 };
 
 /// The model, if there is one.
 pub type Layer2 = Option<&'static dyn Assessor>;
-
-/// The ledger's key for a damaged model.
-pub const DAMAGED: &str = "model";
-
-/// The ledger's key for a file of which the encoder leaves out texts.
-pub(super) fn left_key(target: &Target) -> String {
-  format!("encoder:{}", target.key())
-}
 
 /// What there is to read in a file.
 #[derive(Debug)]
@@ -183,13 +176,13 @@ impl<F: Fs> Engine<F> {
   fn tell_left(&mut self, target: &Target, n: usize) -> Result<(), EngineError> {
     let at = self.now();
     if n == 0 {
-      return Ok(degraded::recovered(&mut self.ledger, &left_key(target), at)?);
+      return Ok(degraded::recovered(&mut self.ledger, target.part(PartKind::Encoder), at)?);
     }
     let why = format!(
       "`{}` has more new text than the encoder reads of one version: only the rules and the heads have read {n} of its texts",
       shown(&target.path())
     );
-    Ok(degraded::degrade(&mut self.ledger, &left_key(target), &why, at)?)
+    Ok(degraded::degrade(&mut self.ledger, target.part(PartKind::Encoder), &why, at)?)
   }
 
   fn judge_scored(
@@ -417,7 +410,7 @@ fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
 
 fn tell_health(ledger: &mut Ledger, health: &Health, at: i64) -> Result<(), StoreError> {
   match health.degradation() {
-    Some(why) => degraded::degrade(ledger, DAMAGED, &why, at),
-    None => degraded::recovered(ledger, DAMAGED, at),
+    Some(why) => degraded::degrade(ledger, PartKind::Model, &why, at),
+    None => degraded::recovered(ledger, PartKind::Model, at),
   }
 }

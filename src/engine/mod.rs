@@ -130,7 +130,7 @@ use crate::{
   memory::{BlockId, ContentHash},
   os::{Clock, random},
   provenance::AgentRecords,
-  store::{self, Ledger},
+  store::{self, Ledger, Part, PartKind},
 };
 
 /// How long to wait for a lease on a file that another program has open, before memfw reads and redacts
@@ -203,9 +203,9 @@ impl Target {
     self.root.join(&self.rel)
   }
 
-  /// The key under which the ledger notes reduced protection of this file.
-  pub fn key(&self) -> String {
-    format!("file:{}", event::shown(&self.path()))
+  /// Protection of this file, as a part that can be reduced.
+  pub fn part(&self, kind: PartKind) -> Part {
+    kind.of(event::shown(&self.path()))
   }
 }
 
@@ -394,15 +394,15 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Notes that protection is reduced. An event is written once, and again when the reason changes.
-  pub fn degrade(&mut self, key: &str, why: &str) -> Result<(), EngineError> {
+  pub fn degrade(&mut self, part: impl Into<Part>, why: &str) -> Result<(), EngineError> {
     let at = self.now();
-    Ok(degraded::degrade(&mut self.ledger, key, why, at)?)
+    Ok(degraded::degrade(&mut self.ledger, part, why, at)?)
   }
 
   /// Notes that a reduction of protection has ended.
-  pub fn recovered(&mut self, key: &str) -> Result<(), EngineError> {
+  pub fn recovered(&mut self, part: impl Into<Part>) -> Result<(), EngineError> {
     let at = self.now();
-    Ok(degraded::recovered(&mut self.ledger, key, at)?)
+    Ok(degraded::recovered(&mut self.ledger, part, at)?)
   }
 
   /// Forgets all reduced protection. A start finds out again what is reduced.

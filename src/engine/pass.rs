@@ -8,7 +8,6 @@ use super::{
   TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN, degraded,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
-  layer2::left_key,
   pending,
   record::{Due, ScannedVersion},
   redact::Redacted,
@@ -19,7 +18,7 @@ use crate::{
   failpoint::{Point, hit},
   files::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   memory::ContentHash,
-  store::{FileRow, FileStatus, Pending, Writer},
+  store::{FileRow, FileStatus, PartKind, Pending, Writer},
 };
 
 /// What the caller knows about a file from events.
@@ -371,7 +370,7 @@ impl<F: Fs> Engine<F> {
     codes.dedup();
     let path = super::event::shown(&target.path());
     let why = format!("poison is in `{path}` ({}) and cannot be sealed", codes.join(", "));
-    self.degrade(&format!("file:{path}"), &why)?;
+    self.degrade(target.part(PartKind::File), &why)?;
     Ok(Outcome::Unsealed)
   }
 
@@ -413,7 +412,7 @@ impl<F: Fs> Engine<F> {
       let at = self.now();
       // The retention of the last version begins when its file is gone.
       self.ledger.retire_version(&path, at)?;
-      degraded::recovered(&mut self.ledger, &left_key(target), at)?;
+      degraded::recovered(&mut self.ledger, target.part(PartKind::Encoder), at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)
@@ -433,7 +432,7 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Busy) && self.files.leased_for(target) >= LEASED_LONG {
       let path = super::event::shown(&target.path());
       let why = format!("`{path}` cannot be opened: another program has a lease on it");
-      self.degrade(&target.key(), &why)?;
+      self.degrade(target.part(PartKind::File), &why)?;
     }
     // The file was replaced while it was opened, so the new one is opened.
     if refusal.refusal.is_transient() {

@@ -7,7 +7,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target, degraded,
   event::adopted,
   judge::BlockJudgement,
-  layer2::{left_key, reading_due},
+  layer2::reading_due,
   pending,
   scoring::{MOST_BYTES, MOST_TEXTS},
   slices::LARGE,
@@ -18,7 +18,7 @@ use crate::{
   failpoint::{Point, hit},
   files::{Fs, MemoryFile, Stamp, Touch},
   memory::MarkerMode,
-  store::{BlockRow, FileStatus, Pending, ScanRecord},
+  store::{BlockRow, FileStatus, PartKind, Pending, ScanRecord},
 };
 
 impl<F: Fs> Engine<F> {
@@ -94,7 +94,7 @@ impl<F: Fs> Engine<F> {
     }
     if rows.len() <= MOST_TEXTS && view.bytes.len() <= MOST_BYTES {
       // A file of this size has no text that the encoder leaves out.
-      degraded::recovered(&mut self.ledger, &left_key(target), at)?;
+      degraded::recovered(&mut self.ledger, target.part(PartKind::Encoder), at)?;
     }
     for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
       self.ledger.use_exception(key, at)?;

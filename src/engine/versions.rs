@@ -11,14 +11,11 @@ use crate::{
   config::Config,
   files::{Fs, MemoryFile},
   memory::{ContentHash, bare, marker},
-  store::{Ledger, NewVersion, Retention, StoreError, Writer},
+  store::{Ledger, NewVersion, PartKind, Retention, StoreError, Writer},
 };
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// The key of the degradation when versions are not kept.
-const DEGRADED_KEY: &str = "versions";
-
 /// A version that is recorded, but not kept yet.
 struct UnkeptVersion {
   path: PathBuf,
@@ -77,7 +74,7 @@ impl Versions {
       if ledger.version_totals()?.versions > 0 {
         ledger.forget_versions()?;
       }
-      degraded::recovered(ledger, DEGRADED_KEY, at)?;
+      degraded::recovered(ledger, PartKind::Versions, at)?;
     }
     if !self.are_kept(ledger) {
       return Ok(Vec::new());
@@ -114,13 +111,13 @@ impl Versions {
 /// Reports whether versions are kept. A failure reduces no protection, so guarding continues.
 fn report(ledger: &mut Ledger, kept: Result<(), EngineError>, at: i64) -> Result<(), EngineError> {
   match kept {
-    Ok(()) => Ok(degraded::recovered(ledger, DEGRADED_KEY, at)?),
+    Ok(()) => Ok(degraded::recovered(ledger, PartKind::Versions, at)?),
     Err(EngineError::Store(error)) if !error.is_passing() && !is_of_one(&error) => {
       Err(error.into())
     }
     Err(error) => {
       let why = format!("versions are not kept: {error}");
-      Ok(degraded::degrade(ledger, DEGRADED_KEY, &why, at)?)
+      Ok(degraded::degrade(ledger, PartKind::Versions, &why, at)?)
     }
   }
 }

@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, str::FromStr};
 
 use rusqlite::OptionalExtension as _;
 
-use super::{Durability, Ledger, Micros, StoreError};
+use super::{Durability, Ledger, Micros, Part, StoreError};
 
 /// A key of the table `state`. Paths are in the form in which memfw shows them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ pub enum StateKey {
   /// Whether markers are not wanted in this file.
   UnmarkedFile(String),
   /// Protection is reduced, with the part that it concerns.
-  Degraded(String),
+  Degraded(Part),
   /// A key that this version does not know.
   Unknown(String),
 }
@@ -67,12 +67,12 @@ const WITH_SUBJECT: [(WithSubject, &str); 5] = [
   (StateKey::Adopting, "adopting"),
   (StateKey::Left, "left"),
   (StateKey::UnmarkedFile, "unmarked"),
-  (StateKey::Degraded, "degraded"),
+  (|part| StateKey::Degraded(Part::read(&part)), "degraded"),
 ];
 
 impl StateKey {
   /// The key for a reduction of protection.
-  pub fn degraded(part: impl Into<String>) -> Self {
+  pub fn degraded(part: impl Into<Part>) -> Self {
     Self::Degraded(part.into())
   }
 }
@@ -84,7 +84,7 @@ impl fmt::Display for StateKey {
       Self::Adopting(subject) => ("adopting", subject),
       Self::Left(subject) => ("left", subject),
       Self::UnmarkedFile(subject) => ("unmarked", subject),
-      Self::Degraded(subject) => ("degraded", subject),
+      Self::Degraded(part) => return write!(f, "degraded:{part}"),
       Self::Unknown(key) => return f.write_str(key),
       plain => {
         let word = PLAIN.iter().find(|(key, _)| key == plain).map(|(_, word)| *word);
