@@ -24,7 +24,7 @@ use super::shared::{
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  detect::{Code, Finding},
+  detect::Code,
   engine::{
     Engine,
     event::{rounded, shown},
@@ -344,7 +344,7 @@ fn to_json(item: &Item) -> Value {
 }
 
 fn findings(item: &Item) -> Value {
-  json!(Finding::list_from_json(&item.findings_json))
+  json!(item.findings.read())
 }
 
 /// The rules whose findings count for the item, each once, with the file of the rule.

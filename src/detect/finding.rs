@@ -139,15 +139,43 @@ impl Finding {
     let relative = |at: usize| at.saturating_sub(start).min(len);
     Self { span: relative(self.span.start)..relative(self.span.end), ..self.clone() }
   }
+}
 
-  /// The JSON of findings: an array, as the ledger, `scan --json` and `quarantine show --json` have it.
-  pub fn list_to_json(findings: &[Self]) -> String {
-    serde_json::to_string(findings).unwrap_or_else(|_| "[]".to_owned())
+/// Findings as the ledger keeps them: an array in JSON, like that of `scan --json` and `quarantine show --json`.
+/// They are read only where a person asks for them. They never have text of the block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptFindings(String);
+
+impl KeptFindings {
+  /// These findings.
+  pub fn new(findings: &[Finding]) -> Self {
+    Self(serde_json::to_string(findings).unwrap_or_default())
   }
 
-  /// The findings of such an array; those that this version cannot read are left out.
-  pub fn list_from_json(json: &str) -> Vec<Self> {
-    let list: Vec<serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
+  /// The findings in a part of a file that begins at `start` and has `len` bytes, with spans relative to it.
+  pub fn within(findings: &[Finding], start: usize, len: usize) -> Self {
+    let within: Vec<Finding> = findings.iter().map(|finding| finding.within(start, len)).collect();
+    Self::new(&within)
+  }
+
+  /// The findings of such an array.
+  pub const fn from_json(json: String) -> Self {
+    Self(json)
+  }
+
+  /// The array; the empty text if nothing was ever kept.
+  pub fn as_json(&self) -> &str {
+    &self.0
+  }
+
+  /// Whether nothing was ever kept.
+  pub const fn is_empty(&self) -> bool {
+    self.0.is_empty()
+  }
+
+  /// The findings, without those that this version cannot read.
+  pub fn read(&self) -> Vec<Finding> {
+    let list: Vec<serde_json::Value> = serde_json::from_str(&self.0).unwrap_or_default();
     list.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect()
   }
 }
@@ -200,11 +228,11 @@ mod tests {
 
   #[test]
   fn a_finding_is_read_back_and_decides_alone() {
-    let found = Finding::list_from_json(&json!([record()]).to_string());
+    let found = KeptFindings::from_json(json!([record()]).to_string()).read();
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!((finding.code, finding.span.clone()), (Code::Concealment, 3..9));
     assert_eq!(finding.rule.as_ref().map(|rule| rule.file.as_str()), Some("rules/a.toml"));
-    assert_eq!(Finding::list_from_json(&Finding::list_to_json(&found)), found);
+    assert_eq!(KeptFindings::new(&found).read(), found);
     assert_eq!(finding.within(5, 2).span, 0..2);
   }
 
@@ -213,7 +241,7 @@ mod tests {
     for layer in [Layer::Rules, Layer::Effects, Layer::Model, Layer::Context, Layer::Judge] {
       let mut record = record();
       record["layer"] = json!(layer.as_str());
-      let found = Finding::list_from_json(&json!([record]).to_string());
+      let found = KeptFindings::from_json(json!([record]).to_string()).read();
       assert_eq!(found.first().map(|finding| finding.layer), Some(layer));
       assert_eq!(serde_json::to_value(&found[0]).unwrap()["layer"], layer.as_str());
     }
@@ -229,12 +257,12 @@ mod tests {
 
   #[test]
   fn what_cannot_be_read_is_left_out() {
-    assert_eq!(Finding::list_from_json("[{}, [1], 7]"), []);
-    assert_eq!(Finding::list_from_json("no JSON"), []);
+    assert_eq!(KeptFindings::from_json("[{}, [1], 7]".to_owned()).read(), []);
+    assert_eq!(KeptFindings::from_json("no JSON".to_owned()).read(), []);
     for key in ["code", "layer", "severity", "kind", "start", "end"] {
       let mut broken = record();
       broken[key] = json!("nonsense");
-      let found = Finding::list_from_json(&json!([broken, record()]).to_string());
+      let found = KeptFindings::from_json(json!([broken, record()]).to_string()).read();
       assert_eq!(found.len(), 1, "{key}");
     }
   }

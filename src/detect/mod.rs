@@ -14,7 +14,7 @@ pub mod reading;
 pub mod rules;
 
 pub use code::Code;
-pub use finding::{Finding, Layer, RuleKind, Severity};
+pub use finding::{Finding, KeptFindings, Layer, RuleKind, Severity};
 pub use judge::{JudgeOptions, judge};
 pub use policy::{Action, BaselineAction, Decision, PolicyInput, Sensitivity, Verdict, decide};
 pub use rules::{Mode, Scope};

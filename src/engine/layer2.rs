@@ -255,10 +255,7 @@ impl<F: Fs> Engine<F> {
         }
       } else if is_whole && after.state == State::Flagged {
         // The encoder does not share the suspicion.
-        after.state = State::Validated;
-        after.codes.clear();
-        after.score = 0.0;
-        after.findings_json.clear();
+        after.clear(State::Validated);
       }
     }
     rows::divide(&mut rows);

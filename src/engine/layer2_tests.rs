@@ -137,7 +137,7 @@ fn poison_that_only_the_encoder_knows_leaves_the_file_once_its_source_is_known()
   assert_eq!(item.source.as_str(), "web_fetch:a.example");
   // Poison and authority, 0.97 each, count as independent evidence.
   assert!((item.score - 0.9991).abs() < 1e-4, "{}", item.score);
-  assert!(item.findings_json.contains("0.97"), "{}", item.findings_json);
+  assert!(item.findings.as_json().contains("0.97"), "{:?}", item.findings);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::{
   pending::target_of,
 };
 use crate::{
-  detect::Layer,
+  detect::{KeptFindings, Layer},
   failpoint::{Point, hit},
   files::{
     Fs, FsError, MemoryFile, Refusal, Touch, lease,
@@ -358,7 +358,7 @@ impl<F: Fs> Engine<F> {
       score: 0.0,
       layer: Layer::Rules,
       codes: vec![],
-      findings_json: "[]".to_owned(),
+      findings: KeptFindings::new(&[]),
       trail: OriginRecord::default(),
       context: None,
     };

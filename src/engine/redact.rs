@@ -18,7 +18,7 @@ use super::{
   view::View,
 };
 use crate::{
-  detect::{Action, Code, Finding, Layer},
+  detect::{Action, Code, KeptFindings, Layer},
   failpoint::Plan,
   files::{Fs, MemoryFile, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
@@ -265,7 +265,7 @@ impl<F: Fs> Engine<F> {
         session: origin.session.clone(),
         score,
         codes: codes.to_vec(),
-        findings_json: findings_json(
+        findings: KeptFindings::within(
           judgement.map_or(&[][..], |judgement| &judgement.findings),
           redaction.span.start,
           redaction.original.len(),
@@ -304,12 +304,6 @@ struct Named {
   n: u32,
   /// Whether the text was in quarantine before.
   back: bool,
-}
-
-/// The JSON of findings, with spans relative to `start`, an offset in the file, and limited to `len` bytes.
-pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> String {
-  let within: Vec<Finding> = findings.iter().map(|finding| finding.within(start, len)).collect();
-  Finding::list_to_json(&within)
 }
 
 /// The first number, from `from` on, that is acceptable among equal texts, and the item with that

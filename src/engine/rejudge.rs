@@ -212,10 +212,7 @@ impl<F: Fs> Engine<F> {
         rows::judged(after, &judgement, block);
       } else if n_fresh == n_open && after.state == State::Flagged {
         // The only reason for the flag was the unknown source.
-        after.state = State::Validated;
-        after.codes.clear();
-        after.score = 0.0;
-        after.findings_json.clear();
+        after.clear(State::Validated);
       }
     }
     rows::divide(&mut known.rows);

@@ -13,11 +13,10 @@ use std::{
 use super::{
   EngineError,
   judge::{BlockJudgement, Origin, overlaps},
-  redact::findings_json,
   view::View,
 };
 use crate::{
-  detect::{Code, Verdict},
+  detect::{Code, KeptFindings, Verdict},
   memory::{Block, BlockId, Fate, Inherited, Line, line::LineKind},
   provenance::{Attestation, Source, State, Trust},
   store::{BlockLine, BlockRow, Revision},
@@ -48,10 +47,7 @@ impl View {
       if let (Some(known), Some(old)) = (known, old)
         && !self.says_what(index, block, known, old)
       {
-        row.state = State::Validated;
-        row.codes.clear();
-        row.score = 0.0;
-        row.findings_json.clear();
+        row.clear(State::Validated);
       }
       let judgement = self.judgements.get(index).and_then(Option::as_ref);
       let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&self.origin);
@@ -261,7 +257,7 @@ fn blank_row(block: &Block, id: BlockId) -> BlockRow {
     state: State::Validated,
     codes: vec![],
     score: 0.0,
-    findings_json: String::new(),
+    findings: KeptFindings::default(),
     revisions: vec![],
   }
 }
@@ -296,10 +292,7 @@ fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
     State::Approved if !is_read => row.state = State::Validated,
     State::Flagged if !is_rid => {}
     State::Validated | State::Flagged if is_read => {
-      row.state = State::Approved;
-      row.codes.clear();
-      row.score = 0.0;
-      row.findings_json.clear();
+      row.clear(State::Approved);
     }
     _ => {}
   }
@@ -322,5 +315,5 @@ pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Blo
   row.codes.dedup();
   let start = block.parts.first().map_or(0, |part| part.start);
   let end = block.parts.last().map_or(start, |part| part.end);
-  row.findings_json = findings_json(&judgement.findings, start, end.saturating_sub(start));
+  row.findings = KeptFindings::within(&judgement.findings, start, end.saturating_sub(start));
 }

@@ -16,6 +16,7 @@ use super::{
   record,
 };
 use crate::{
+  detect::KeptFindings,
   memory::{BlockId, ContentHash, id::hex},
   provenance::{Attestation, Source, State, Trust},
 };
@@ -125,7 +126,7 @@ fn plain(row: &BlockRow) -> Option<SharedFacts> {
     && row.marker.is_none()
     && row.codes.is_empty()
     && row.score.to_bits() == 0
-    && row.findings_json.is_empty()
+    && row.findings.is_empty()
     && revision.number == 0
     && revision.source.is_baseline()
     && revision.session.is_none()
@@ -202,7 +203,7 @@ fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
     state: State::Validated,
     codes: Vec::new(),
     score: 0.0,
-    findings_json: String::new(),
+    findings: KeptFindings::default(),
     revisions: vec![revision.clone()],
   })
 }

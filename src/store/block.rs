@@ -14,7 +14,7 @@ use super::{
   error::Fault,
 };
 use crate::{
-  detect::Code,
+  detect::{Code, KeptFindings},
   memory::{BlockId, ContentHash},
   provenance::{Attestation, Source, State, Trust},
 };
@@ -44,14 +44,21 @@ pub struct BlockRow {
   pub codes: Vec<Code>,
   /// Its score, 0..1.
   pub score: f32,
-  /// The findings as JSON (codes, severities, spans in bytes of the block, why); empty for none.
-  /// Never text of the block.
-  pub findings_json: String,
+  /// The findings; spans are in bytes of the block.
+  pub findings: KeptFindings,
   /// The writings of the block, in order; number 0 is the first.
   pub revisions: Vec<Revision>,
 }
 
 impl BlockRow {
+  /// Forgets all findings; the block has this state from now on.
+  pub fn clear(&mut self, state: State) {
+    self.state = state;
+    self.codes.clear();
+    self.score = 0.0;
+    self.findings = KeptFindings::default();
+  }
+
   /// The revision with this number. Numbers count from 0 without a gap.
   pub fn revision(&self, number: u32) -> Option<&Revision> {
     self.revisions.get(number as usize).filter(|revision| revision.number == number)
@@ -254,7 +261,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     state: word(row, 9)?,
     codes: column::codes(row, 10)?,
     score: row.get::<_, f64>(11)? as f32,
-    findings_json: row.get(12)?,
+    findings: KeptFindings::from_json(row.get(12)?),
     revisions: Vec::new(),
   };
   Ok(Stored { key: row.get(0)?, row: block })

@@ -15,7 +15,7 @@ use super::{
   event, id, request,
 };
 use crate::{
-  detect::{Code, Layer},
+  detect::{Code, KeptFindings, Layer},
   memory::{BlockId, ContentHash},
   provenance::{Attestation, Source, State, Trust},
   seal,
@@ -51,8 +51,8 @@ pub struct Item {
   pub layer: Option<Layer>,
   /// The finding codes.
   pub codes: Vec<Code>,
-  /// The findings as JSON; spans are in bytes of the item.
-  pub findings_json: String,
+  /// The findings; spans are in bytes of the item.
+  pub findings: KeptFindings,
   /// When it was first taken out.
   pub quarantined_at: Micros,
   /// When it last occurred.
@@ -360,7 +360,7 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     score: row.get::<_, f64>(10)? as f32,
     layer,
     codes: column::codes(row, 12)?,
-    findings_json: row.get(13)?,
+    findings: KeptFindings::from_json(row.get(13)?),
     quarantined_at: row.get(14)?,
     seen_at: row.get(15)?,
     reviewed_at: row.get(16)?,

@@ -12,7 +12,7 @@ use super::{
   event, op,
 };
 use crate::{
-  detect::{Code, Layer},
+  detect::{Code, KeptFindings, Layer},
   memory::{BlockId, ContentHash},
   provenance::{Attestation, Source, State, Trust},
   seal,
@@ -52,8 +52,8 @@ pub struct NewItem<'a> {
   pub layer: Layer,
   /// The finding codes.
   pub codes: Vec<Code>,
-  /// The findings as JSON (codes, severities, spans in these bytes, why). Never text of the block.
-  pub findings_json: String,
+  /// The findings; spans are in these bytes.
+  pub findings: KeptFindings,
   /// How their origin is known.
   pub trail: OriginRecord,
   /// Their context.
@@ -233,7 +233,7 @@ fn come(
       column::score(item.score),
       item.layer.as_str(),
       column::join_codes(&item.codes),
-      item.findings_json,
+      item.findings.as_json(),
       at,
       item.bytes.len() as i64,
       item.terminated,
@@ -342,7 +342,7 @@ mod tests {
     assert_eq!((found.path.as_path(), found.line, found.n), (new.path, new.line, 0));
     assert_eq!((found.status, found.source, found.trust), (new.status, new.source, new.trust));
     assert_eq!((found.session, found.codes, found.score), (new.session, new.codes, new.score));
-    assert_eq!((found.layer, found.findings_json), (Some(new.layer), new.findings_json));
+    assert_eq!((found.layer, found.findings), (Some(new.layer), new.findings));
     assert_eq!((found.len, found.terminated, found.in_file), (Some(11), true, false));
     assert_eq!(ledger.unseal(&found.id).unwrap().as_slice(), new.bytes);
     assert_eq!(ledger.redacted_form(&found.id).unwrap(), new.redacted);

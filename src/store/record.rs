@@ -178,7 +178,7 @@ pub(super) fn insert(
     at,
     column::join_codes(&row.codes),
     column::score(row.score),
-    row.findings_json,
+    row.findings.as_json(),
   ])?;
   match inserted {
     0 => Ok(()),
@@ -214,7 +214,7 @@ pub(super) fn update(
         row.marker.as_ref().map(BlockId::as_str),
         column::join_codes(&row.codes),
         column::score(row.score),
-        row.findings_json,
+        row.findings.as_json(),
         row.state.as_str(),
         at,
       ])?;
@@ -240,7 +240,7 @@ fn same_content(old: &BlockRow, new: &BlockRow) -> bool {
     && old.codes == new.codes
     // As stored: a score that is not a number would always count as changed.
     && column::score(old.score).to_bits() == column::score(new.score).to_bits()
-    && old.findings_json == new.findings_json
+    && old.findings == new.findings
 }
 
 fn write_revisions(
@@ -287,7 +287,7 @@ fn write_revisions(
 mod tests {
   use super::*;
   use crate::{
-    detect::Code,
+    detect::{Code, KeptFindings},
     provenance::{Attestation, Source, State, Trust},
     store::{
       OriginRecord, Sighting,
@@ -303,7 +303,7 @@ mod tests {
     rows[1].state = State::Flagged;
     rows[1].score = 0.25;
     rows[1].marker = Some(id("aaaaa1"));
-    rows[1].findings_json = "[1]".into();
+    rows[1].findings = KeptFindings::from_json("[1]".into());
     let second = Revision {
       number: 1,
       source: Source::new("web_fetch:example.com"),

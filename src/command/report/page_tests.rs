@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::{
+  detect::KeptFindings,
   memory::ContentHash,
   provenance::{Attestation, State},
   stats::{DAY, Happening, Move, Tally, What, day, levels},
@@ -54,7 +55,7 @@ fn facts(name: &str) -> Facts {
     score: 1.0,
     layer: Some(Layer::Rules),
     codes: vec![Code::ForgedMarker],
-    findings_json: "[]".into(),
+    findings: KeptFindings::new(&[]),
     quarantined_at: NOON,
     seen_at: NOON,
     reviewed_at: None,

@@ -23,7 +23,7 @@ use super::{
   Revision, ScanRecord, Stamp,
 };
 use crate::{
-  detect::Layer,
+  detect::{KeptFindings, Layer},
   memory::{BlockId, ContentHash},
   provenance::{Attestation, Source, State, Trust},
   seal::MasterKey,
@@ -109,7 +109,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
     state: State::Validated,
     codes: Vec::new(),
     score: 0.0,
-    findings_json: String::new(),
+    findings: KeptFindings::default(),
     revisions: vec![Revision {
       number: 0,
       source: Source::unknown(),
@@ -158,7 +158,7 @@ pub(super) fn item<'a>(id: &BlockId, bytes: &'a [u8]) -> NewItem<'a> {
     score: 0.5,
     layer: Layer::Rules,
     codes: Vec::new(),
-    findings_json: "[]".into(),
+    findings: KeptFindings::new(&[]),
     trail: OriginRecord::default(),
     context: None,
   }
