@@ -51,6 +51,14 @@ impl Schedule<'_> {
 
   /// What only twisted schedules have; whether that was an action of its own.
   fn twist(&mut self, target: &Target) -> bool {
+    let power = {
+      let mut world = self.world.borrow_mut();
+      world.twists.power && world.twist.one_in(3)
+    };
+    if power {
+      self.die(true);
+      return true;
+    }
     let (ledger, root) = {
       let mut world = self.world.borrow_mut();
       let world = &mut *world;
@@ -134,6 +142,11 @@ impl Schedule<'_> {
     if self.engine.is_some() && !power && self.one_in(2) {
       return;
     }
+    self.die(power);
+  }
+
+  /// The daemon ends, perhaps because the power goes, and is started again.
+  fn die(&mut self, power: bool) {
     self.drop_engine();
     self.world.borrow_mut().note("kill");
     if power {

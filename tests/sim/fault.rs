@@ -101,6 +101,6 @@ fn torn_at(rng: &mut Rng, at: usize, len: usize) -> Option<usize> {
     return None;
   }
   let unit = *rng.pick(&[PAGE, PAGE, PAGE, 512, 1]);
-  let (first, last) = (at / unit + 1, (at + len - 1) / unit);
+  let (first, last) = (at / unit + 1, (at + len).saturating_sub(1) / unit);
   (first <= last && len > 1).then(|| (first + rng.below(last - first + 1)) * unit - at)
 }

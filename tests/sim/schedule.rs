@@ -114,7 +114,7 @@ impl<'a> Schedule<'a> {
       _ => {}
     }
     world.disk.holes = world.rng.one_in(4);
-    world.book.long = world.twists.tears;
+    world.book.long = world.twists.tears || world.twists.power;
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
     world.agent.limit = if world.rng.one_in(8) { Some(400) } else { None };
@@ -182,7 +182,10 @@ impl<'a> Schedule<'a> {
       if world.rng.one_in(4) {
         continue;
       }
-      let n_blocks = if world.rng.one_in(16) { 60 } else { 1 + world.rng.below(6) };
+      let mut n_blocks = if world.rng.one_in(16) { 60 } else { 1 + world.rng.below(6) };
+      if world.twists.power {
+        n_blocks = 12 + world.twist.below(12);
+      }
       let mut text = Vec::new();
       for _ in 0..n_blocks {
         text.extend(world.book.block(&mut world.rng, false));

@@ -41,6 +41,9 @@ pub(crate) struct Twists {
   pub(crate) ledger: bool,
   /// The workspace goes and comes back.
   pub(crate) roots: bool,
+  /// Files of several pages from the start, and a power loss after many an edit that was finished: what a sync of the
+  /// file is for.
+  pub(crate) power: bool,
   /// The engine is asked about no file of which no event told, and no poll.
   pub(crate) events: bool,
 }
@@ -67,6 +70,7 @@ impl Twists {
         tears: rng.one_in(3),
         ledger: rng.one_in(3) && goes,
         roots: rng.one_in(3) && goes,
+        power: false,
         events: rng.one_in(2) && goes,
       },
     }
