@@ -12,7 +12,11 @@ use std::{
 };
 
 use super::{
-  core::Core, directories::Directories, health::told, notifications::Helpers, unread::Unread,
+  asked_again::{AskedAgain, UNREAD},
+  core::Core,
+  directories::Directories,
+  health::told,
+  notifications::Helpers,
 };
 use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords, store::PartKind};
 
@@ -54,7 +58,7 @@ impl Discovery {
 }
 
 /// The configuration files, while the daemon runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sources {
   files: Vec<PathBuf>,
   /// What could not be found out before the start.
@@ -63,7 +67,14 @@ pub(super) struct Sources {
   /// When they are read again after a change.
   due: Option<Duration>,
   /// When they are read again because something could not be found out.
-  unread: Unread<()>,
+  unread: AskedAgain<()>,
+}
+
+impl Default for Sources {
+  fn default() -> Self {
+    let (files, notes, dirs, unread) = (vec![], vec![], BTreeSet::new(), AskedAgain::at(&UNREAD));
+    Self { files, notes, dirs, due: None, unread }
+  }
 }
 
 impl Sources {
@@ -99,7 +110,7 @@ impl Sources {
     self.watch(core);
     match told(notes) {
       None => {
-        self.unread = Unread::default();
+        self.unread = AskedAgain::at(&UNREAD);
         core.engine.recovered(PartKind::Discovery)
       }
       // A file that could not be read may become readable without a change.

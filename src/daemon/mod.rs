@@ -7,6 +7,7 @@
 
 mod action;
 mod adoption;
+mod asked_again;
 mod attribution_worker;
 mod core;
 mod directories;
@@ -39,7 +40,6 @@ mod signals;
 pub mod state;
 mod steps;
 mod summary;
-mod unread;
 mod unwritten;
 mod watching;
 

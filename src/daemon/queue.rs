@@ -1,7 +1,8 @@
 //! When which file is due: due times exist only while something is pending. Pure.
 //!
 //! Of the dirty files that are due, small ones come first, and of those the ones written last: an agent
-//! that works now must not wait for thousands of files that were copied. Every few turns the oldest file
+//! that works now must not wait for thousands of files that were copied. Of files that were heard of
+//! together, as after a burst or a rescan, size and time of the last write decide. Every few turns the oldest file
 //! comes first, so that none waits forever. While files become dirty all the time, every few turns go to the
 //! other kinds of work.
 #![forbid(unsafe_code)]
@@ -28,6 +29,10 @@ const STUBBORN: u32 = 8;
 
 /// Writes at most this far apart belong together, and their files keep their order.
 const TOGETHER: Duration = Duration::from_millis(2);
+/// Files above this size come after smaller ones (a choice: memory that an agent loads has some 20 KiB).
+const MOST_SMALL: u64 = 64 * 1024;
+/// Files up to this size take about as long as smaller ones (a choice: one page).
+const LEAST_SIZE: u64 = 4096;
 /// The oldest file comes first in one of this many turns (a choice).
 const OLDEST_EVERY: u32 = 4;
 /// After this many turns for more urgent kinds, one goes to a less urgent one (a choice: one note that is
@@ -43,6 +48,15 @@ pub struct Waiting {
   pub since: Duration,
   /// How often it was tried.
   pub tries: u32,
+}
+
+/// What a dirty file was like when it was heard of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+  /// Its size in bytes.
+  pub size: u64,
+  /// When it was written last, by its own times, since the epoch.
+  pub at: Duration,
 }
 
 /// Pauses between two attribution requests about the same text: an agent writes its records soon after
@@ -115,9 +129,15 @@ impl Lane {
 struct Place {
   /// Whether no reader waits for it.
   is_common: bool,
+  /// Whether it was too large for one turn.
   is_large: bool,
-  /// The group of files written together; the latest group comes first.
+  is_big: bool,
+  /// The group of files heard of together; the latest group comes first.
   group: Reverse<u64>,
+  /// The power of two of the size, above that of [`LEAST_SIZE`].
+  size: u32,
+  /// When it was written, in units of [`TOGETHER`]; the latest comes first.
+  written: Reverse<u128>,
   /// When it was due.
   due: Duration,
   target: Target,
@@ -132,8 +152,8 @@ struct Urgent {
   /// The small due files by age, which counts since they became dirty.
   ages: BTreeSet<(Duration, Target)>,
   places: BTreeMap<Target, Place>,
-  /// The group in which a file was written; numbers go up.
-  groups: BTreeMap<Target, u64>,
+  /// The group in which a file was heard of, with what it was like; numbers go up.
+  groups: BTreeMap<Target, (u64, Written)>,
   group: u64,
   last: Option<Duration>,
   /// Files that were too large for one turn.
@@ -147,13 +167,16 @@ impl Urgent {
     self.lane.set(target, next);
   }
 
-  /// Notes the time of a write, and puts the file into a group.
-  fn written(&mut self, target: &Target, now: Duration) {
+  /// Notes the time of a write, and puts the file into a group. A caller that does not know what the file
+  /// is like keeps what is known.
+  fn written(&mut self, target: &Target, now: Duration, written: Option<Written>) {
     if self.last.is_none_or(|last| now.saturating_sub(last) > TOGETHER) {
       self.group += 1;
     }
     self.last = Some(now);
-    self.groups.insert(target.clone(), self.group);
+    let known = || self.groups.get(target).map(|(_, written)| *written).unwrap_or_default();
+    let written = written.unwrap_or_else(known);
+    self.groups.insert(target.clone(), (self.group, written));
   }
 
   /// Takes a file's place away; the lane keeps the file.
@@ -171,10 +194,14 @@ impl Urgent {
     while self.lane.order.first().is_some_and(|(due, _)| *due <= now) {
       let Some((due, target)) = self.lane.order.pop_first() else { break };
       let Some(waiting) = self.lane.waiting.get(&target) else { continue };
+      let (group, written) = self.groups.get(&target).copied().unwrap_or_default();
       let place = Place {
         is_common: due > Duration::ZERO,
         is_large: self.large.contains(&target),
-        group: Reverse(self.groups.get(&target).copied().unwrap_or(0)),
+        is_big: written.size > MOST_SMALL,
+        group: Reverse(group),
+        size: written.size.max(LEAST_SIZE).ilog2(),
+        written: Reverse(written.at.as_nanos() / TOGETHER.as_nanos()),
         due,
         target: target.clone(),
       };
@@ -249,7 +276,12 @@ impl Queue {
 
   /// Marks a file as dirty now. A file that is already dirty becomes due now and keeps its age.
   pub fn dirty(&mut self, target: Target, now: Duration) {
-    self.urgent.written(&target, now);
+    self.written(target, now, None);
+  }
+
+  /// Marks a file as dirty now, as [`Self::dirty`] does, and notes what it is like, where that is known.
+  pub fn written(&mut self, target: Target, now: Duration, written: Option<Written>) {
+    self.urgent.written(&target, now, written);
     self.urgent.set(target, |old| match old {
       // The age of a postponed file counts from its first event after that.
       Some(old) => Waiting { due: old.due.min(now), since: old.since.min(now), ..old },

@@ -29,6 +29,58 @@ fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
   assert!(queue.is_empty());
 }
 
+/// A file of this size that was last written this many milliseconds after the first one.
+fn file(size: u64, at: u64) -> Option<Written> {
+  Some(Written { size, at: Duration::from_hours(500_000) + ms(at) })
+}
+
+#[test]
+fn of_files_heard_of_together_a_small_one_that_was_just_written_goes_first() {
+  // As after a burst whose events were lost, or were read at one time: 9,000 files, and one note in their midst.
+  for (others, when) in [(file(900, 0), "copied with old times"), (file(30_000, 10_000), "written")]
+  {
+    let mut queue = Queue::default();
+    for n in 0..9000 {
+      queue.written(target(&format!("n{n:04}")), ms(1), others);
+      if n == 4500 {
+        queue.written(target("notes"), ms(1), file(400, 9_000));
+      }
+    }
+    // A later event that does not say what the file is like changes nothing.
+    queue.dirty(target("notes"), ms(1));
+    assert_eq!(queue.take(ms(9), &[]).unwrap().1, target("notes"), "{when}");
+  }
+  // Poisoned notes of one size: the last one first.
+  let mut queue = Queue::default();
+  for n in 0..1500 {
+    queue.written(target(&format!("n{n:04}")), ms(1), file(200, 3 * n));
+  }
+  assert_eq!(queue.take(ms(9), &[]).unwrap().1, target("n1499"));
+}
+
+#[test]
+fn a_big_file_waits_for_small_ones_and_none_waits_for_ever() {
+  let mut queue = Queue::default();
+  queue.written(target("old"), ms(1), file(900, 0));
+  queue.written(target("big"), ms(2), file(MOST_SMALL + 1, 60_000));
+  let mut order = Vec::new();
+  for n in 0..200 {
+    let now = ms(10 + 10 * n);
+    for half in ["a", "b"] {
+      queue.written(target(&format!("n{n:04}{half}")), now, file(200, 10 * n));
+    }
+    order.push(queue.take(now, &[]).unwrap().1);
+  }
+  let turn = |name: &str| order.iter().position(|one| *one == target(name)).unwrap();
+  assert!(turn("old") < 2 * OLDEST_EVERY as usize, "{}", turn("old"));
+  assert!((turn("old") + 1..4 * OLDEST_EVERY as usize).contains(&turn("big")), "{}", turn("big"));
+  // Small ones that were not written meanwhile come, too: each of the last ones first.
+  while let Some((_, next, _)) = queue.take(ms(9_000), &[]) {
+    order.push(next);
+  }
+  assert_eq!(order.len(), 402);
+}
+
 #[test]
 fn a_reader_that_cannot_be_seen_to_close_is_awaited_with_growing_pauses() {
   let mut queue = Queue::default();

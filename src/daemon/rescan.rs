@@ -4,6 +4,7 @@
 use std::{
   collections::{BTreeMap, BTreeSet, HashMap, HashSet},
   io,
+  os::unix::fs::MetadataExt as _,
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -15,6 +16,7 @@ use super::{
   health::{Room, told},
   marker_form::renew_markers,
   poll::{EVERY, Polls, Retries, Why},
+  queue::Written,
   service::seconds,
 };
 use crate::{
@@ -336,7 +338,10 @@ impl Rescans {
     for file in &walk.files {
       let target = Target::new(root, file);
       match &mut how {
-        Scan::Again => core.queue.dirty(target, now),
+        Scan::Again => {
+          let written = written(&target.path());
+          core.queue.written(target, now, written);
+        }
         Scan::Poll => match fs.stamp(workspace.root(), file) {
           Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
           // The file is gone since, or cannot be read: its pass finds out which.
@@ -464,12 +469,22 @@ impl Rescans {
   pub(super) fn mark(&mut self, core: &mut Core, path: &Path) {
     let now = core.now();
     if let Some(target) = core.directories.target(path) {
-      core.queue.dirty(target, now);
+      core.queue.written(target, now, written(path));
     } else if path.is_symlink() != self.links.contains(path) || self.unreadable.contains(path) {
       // A link in place of a directory is reported, and so is its end.
       self.rescan_later(core, Some(path));
     }
   }
+}
+
+/// What is at a path, for the order in which files are processed; it is not opened.
+fn written(path: &Path) -> Option<Written> {
+  let found = path.symlink_metadata().ok()?;
+  // A modification time after the last change of the inode was set by a program.
+  let at = (found.mtime(), found.mtime_nsec()).min((found.ctime(), found.ctime_nsec()));
+  let nanos = u32::try_from(at.1).unwrap_or_default();
+  let at = Duration::new(u64::try_from(at.0).unwrap_or_default(), nanos);
+  Some(Written { size: found.len(), at })
 }
 
 /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be

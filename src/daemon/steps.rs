@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
   action::Action,
+  asked_again::{AskedAgain, INFERRED, UNREAD},
   attribution_worker::{self, AttributionWorker, Matter},
   core::Core,
   housekeeping::Housekeeping,
@@ -13,7 +14,6 @@ use super::{
   model_worker::ModelWorker,
   notifications::{Helpers, Notifications},
   queue::{Kind, Waiting},
-  unread::Unread,
 };
 use crate::{
   engine::{
@@ -28,7 +28,9 @@ pub(super) struct Steps {
   /// The thread that asks the agent's records.
   pub(super) attribution_worker: AttributionWorker,
   /// Files about which the agent's records could not be read.
-  pub(super) unread: Unread<Target>,
+  pub(super) unread: AskedAgain<Target>,
+  /// Files with young text whose origin is only inferred: the record of the write may come late.
+  pub(super) inferred: AskedAgain<Target>,
   /// The thread on which the model scores texts.
   pub(super) model_worker: ModelWorker,
   /// The judge (layer 3).
@@ -43,7 +45,8 @@ impl Steps {
   pub(super) fn with(helpers: Helpers) -> Self {
     Self {
       attribution_worker: AttributionWorker::default(),
-      unread: Unread::default(),
+      unread: AskedAgain::at(&UNREAD),
+      inferred: AskedAgain::at(&INFERRED),
       model_worker: ModelWorker::default(),
       judge: Judge::default(),
       notifications: Notifications::new(helpers),
@@ -88,17 +91,21 @@ impl Steps {
   /// How long until one of them has something to do; the notifications are apart.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let versions = self.housekeeping.is_version_due().then_some(Duration::ZERO);
-    let (attribution, unread) = (self.attribution_worker.next_due(now), self.unread.next_due(now));
-    [versions, attribution, unread, self.judge.next_due(now)].into_iter().flatten().min()
+    let attribution = self.attribution_worker.next_due(now);
+    let again = self.unread.next_due(now).into_iter().chain(self.inferred.next_due(now)).min();
+    [versions, attribution, again, self.judge.next_due(now)].into_iter().flatten().min()
   }
 
-  /// Requests attribution again, after a pause, for files about which the records could not be read.
+  /// Requests attribution again, after a pause, for files about which the records could not be read, or
+  /// did not explain young text.
   pub(super) fn ask_again(&mut self, core: &mut Core, now: Duration) {
-    for target in self.unread.take(now) {
-      if core.directories.workspaces.contains(&target.root) {
-        core.queue.attribute(target, now);
-      } else {
-        self.unread.ended(&target);
+    for retries in [&mut self.unread, &mut self.inferred] {
+      for target in retries.take(now) {
+        if core.directories.workspaces.contains(&target.root) {
+          core.queue.attribute(target, now);
+        } else {
+          retries.ended(&target);
+        }
       }
     }
   }
@@ -152,8 +159,15 @@ impl Steps {
     match outcome {
       Attributing::Later => core.queue.ask_again(target.clone(), waiting, now),
       Attributing::NotNow => core.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
-      Attributing::Done { reshape_due } => {
+      Attributing::Done { reshape_due, is_inferred } => {
         self.unread.ended(target);
+        // New text starts the pauses from the first one.
+        if request.has_new() || !is_inferred {
+          self.inferred.ended(target);
+        }
+        if is_inferred {
+          self.inferred.failed(target, now);
+        }
         request_reshape(core, target, reshape_due);
       }
       Attributing::Unreadable => {
@@ -279,7 +293,9 @@ pub(super) fn request_attribution(core: &mut Core, target: &Target) -> Result<()
 /// could not be read.
 pub(super) fn request_all_attributions(core: &mut Core) -> Result<(), EngineError> {
   let now = core.now();
-  for target in pending::attributions(core.engine.ledger())? {
+  let mut targets = pending::attributions(core.engine.ledger())?;
+  targets.extend(core.engine.inferred_files()?);
+  for target in targets {
     if core.directories.workspaces.contains(&target.root) {
       core.queue.attribute(target, now);
     }

@@ -16,15 +16,15 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{Engine, EngineError, Event, EventKind, Target, origin::Origin, pending};
+use super::{Engine, EngineError, Event, EventKind, Target, inferred, origin::Origin, pending};
 use crate::{
   config::Config,
   files::Fs,
   memory::{BlockId, ContentHash},
   provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
   store::{
-    AgentRecord, AttributionRecord, BlockRow, FileStatus, ItemOrigin, Ledger, OriginRecord,
-    PartKind, Pending, Sighting, StoreError,
+    AgentRecord, AttributionRecord, BlockRow, FileStatus, Item, ItemOrigin, Ledger, OriginRecord,
+    PartKind, Pending, Revision, Sighting, StoreError,
   },
 };
 
@@ -43,6 +43,8 @@ pub enum Attributing {
   Done {
     /// Whether markers are to be renewed when the file is idle.
     reshape_due: bool,
+    /// Whether the origin of young text is only inferred: ask again soon, and nothing waits for that.
+    is_inferred: bool,
   },
   /// The write is not on record yet: ask again later.
   Later,
@@ -82,6 +84,8 @@ pub(super) struct VersionQuery {
 #[derive(Debug)]
 pub(super) struct Piece {
   pub(super) of: Subject,
+  /// Whether it has an answer that is only inferred.
+  is_again: bool,
   text: Zeroizing<Vec<u8>>,
 }
 
@@ -95,6 +99,11 @@ pub(super) enum Subject {
 }
 
 impl AttributionRequest {
+  /// Whether it is about text that has no answer so far.
+  pub fn has_new(&self) -> bool {
+    self.queries.iter().flat_map(|query| &query.pieces).any(|piece| !piece.is_again)
+  }
+
   /// Asks the records; returns one answer for each version.
   pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
     let ask = |query: &VersionQuery| {
@@ -143,6 +152,10 @@ pub(super) struct Attributed {
   pub(super) of: Subject,
   pub(super) sighting: Sighting,
   attribution: Attribution,
+  /// Whether the text has an answer that is only inferred.
+  pub(super) is_again: bool,
+  /// Whether a better answer is expected soon, so that the question stays open.
+  is_early: bool,
 }
 
 impl<F: Fs> Engine<F> {
@@ -179,19 +192,24 @@ impl<F: Fs> Engine<F> {
     if !self.ledger.has_key() {
       return Ok(Some(request));
     }
-    for item in self.ledger.due_items(&path)? {
+    let now = self.now();
+    let due = self.ledger.due_items(&path)?.into_iter().map(|item| (item, false));
+    let again = inferred::items_due_again(&self.ledger, &path, now)?;
+    for (item, is_again) in due.chain(again.into_iter().map(|item| (item, true))) {
       match self.ledger.unseal(&item.id) {
         Ok(text) => {
-          request.push(item.sighting, item.seen_at, Piece { of: Subject::Item(item.id), text });
+          let piece = Piece { of: Subject::Item(item.id), is_again, text };
+          request.push(item.sighting, item.seen_at, piece);
         }
         Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. }) => {
-          request.lost.push(item.id);
+          request.lost.extend((!is_again).then_some(item.id));
         }
         Err(error) => return Err(error.into()),
       }
     }
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(Some(request)) };
-    let is_due = blocks.iter().any(|block| block.live().any(|one| one.trail.due));
+    let asks = |one: &Revision| one.trail.due || inferred::is_due_again(one, now);
+    let is_due = blocks.iter().any(|block| block.live().any(asks));
     // Text of a file that is gone is asked about when the file is back.
     if !is_due || row.status != FileStatus::Watched {
       return Ok(Some(request));
@@ -202,7 +220,7 @@ impl<F: Fs> Engine<F> {
     };
     let document = self.view_known(target, Some(&row), bytes.clone())?.document;
     for (block, text) in blocks.iter().zip(document.blocks()) {
-      for revision in block.revisions.iter().filter(|one| one.trail.due) {
+      for revision in block.revisions.iter().filter(|one| asks(one)) {
         let Some(sighting) = revision.trail.sighting else { continue };
         let text: Vec<u8> = lines_of(block, text, &[revision.number])
           .flat_map(|line| bytes.get(line.span.clone()).unwrap_or_default())
@@ -212,7 +230,8 @@ impl<F: Fs> Engine<F> {
           continue;
         }
         let of = Subject::Revision(block.id.clone(), revision.number);
-        request.push(sighting, revision.at, Piece { of, text: Zeroizing::new(text) });
+        let (is_again, text) = (!revision.trail.due, Zeroizing::new(text));
+        request.push(sighting, revision.at, Piece { of, is_again, text });
       }
     }
     request.file = row.hash.map(|hash| (hash, bytes));
@@ -237,14 +256,22 @@ impl<F: Fs> Engine<F> {
     for (query, answer) in request.queries.iter().zip(answers) {
       match &answer.outlook {
         Outlook::Unreadable(why) => unreadable = Some(why.clone()),
-        Outlook::Later if !is_overdue(self.now(), query.seen_at, waited, PATIENCE) => later = true,
-        Outlook::Unseen if !is_overdue(self.now(), query.seen_at, waited, PATIENCE_UNSEEN) => {
-          later = true;
-        }
-        Outlook::Later | Outlook::Unseen | Outlook::Final => {
+        outlook => {
+          let patience = match outlook {
+            Outlook::Later => PATIENCE,
+            Outlook::Unseen => PATIENCE_UNSEEN,
+            Outlook::Final | Outlook::Unreadable(_) => Duration::ZERO,
+          };
+          let is_early = !is_overdue(self.now(), query.seen_at, waited, patience);
           for (piece, attribution) in query.pieces.iter().zip(&answer.attributions) {
-            let (of, sighting) = (piece.of.clone(), query.sighting);
-            said.push(Attributed { of, sighting, attribution: attribution.clone() });
+            // An answer that is only inferred does not wait for the rest of a better one.
+            if is_early && !piece.is_again {
+              later = true;
+              continue;
+            }
+            let (of, sighting, is_again) = (piece.of.clone(), query.sighting, piece.is_again);
+            let attribution = attribution.clone();
+            said.push(Attributed { of, sighting, attribution, is_again, is_early });
           }
         }
       }
@@ -277,9 +304,11 @@ impl<F: Fs> Engine<F> {
     let row = self.ledger.file(&path)?;
     let pending = row.map_or(Pending::NONE, |row| row.pending);
     if pending.contains(Pending::ATTRIBUTE) {
-      return Ok(Attributing::NotNow);
+      let is_early = said.iter().any(|one| one.is_early);
+      return Ok(if is_early { Attributing::Later } else { Attributing::NotNow });
     }
-    Ok(Attributing::Done { reshape_due: pending.contains(Pending::RESHAPE) })
+    let is_inferred = self.is_asked_again(&path)?;
+    Ok(Attributing::Done { reshape_due: pending.contains(Pending::RESHAPE), is_inferred })
   }
 
   /// Records the answers in the ledger; `false` if the file has changed since.
@@ -299,12 +328,21 @@ impl<F: Fs> Engine<F> {
     let mut events = Vec::new();
     let mut items = Vec::new();
     let mut requests: Vec<Request> = Vec::new();
+    let mut is_news = false;
     for one in said {
       let Subject::Item(id) = &one.of else { continue };
       let origin = origin_of(&self.config, one);
+      let before = self.ledger.item(id.as_str())?;
+      let known = Origin::of_held(&before);
+      if !before.trail.due && !origin.may_replace(&known) {
+        continue;
+      }
       requests.extend(origin.request.clone());
       items.push(item_origin(id, &origin));
-      events.extend(told_of_item(&self.ledger, target, id, &origin)?);
+      if before.trail.due || !origin.is_like(&known) {
+        is_news = true;
+        events.extend(told_of_item(target, &before, &origin));
+      }
     }
     for id in &request.lost {
       let item = self.ledger.item(id.as_str())?;
@@ -318,8 +356,11 @@ impl<F: Fs> Engine<F> {
       let Subject::Revision(id, number) = &one.of else { continue };
       let origin = origin_of(&self.config, one);
       requests.extend(origin.request.clone());
-      if known.fill(id, *number, one.sighting, &origin) && origin.source.kind() != "unknown" {
-        events.push(Event::new(EventKind::Attributed).path(&path).block(id).of(&origin));
+      if known.fill(id, *number, one.sighting, &origin) {
+        is_news = true;
+        let is_known = origin.source.kind() != "unknown";
+        let event = || Event::new(EventKind::Attributed).path(&path).block(id).of(&origin);
+        events.extend(is_known.then(event));
       }
     }
     known.forget_dead();
@@ -332,12 +373,13 @@ impl<F: Fs> Engine<F> {
     let is_there = row.status == FileStatus::Watched;
     let still = is_there && rows.iter().any(|row| row.live().any(|one| one.trail.due))
       || self.ledger.due_items(&path)?.iter().any(|due| !items.iter().any(|one| one.id == due.id));
+    let still = still || items.iter().any(|item| item.trail.due);
     let mut due = if still { Pending::ATTRIBUTE } else { Pending::NONE };
     if known.unread {
       // The encoder may have read it before its source was known.
       due = due | Pending::MODEL;
     }
-    if !said.is_empty() && self.is_judged_by_model(target) {
+    if is_news && self.is_judged_by_model(target) {
       due = due | Pending::JUDGE;
     }
     if let Some((_, bytes)) = &request.file
@@ -417,22 +459,19 @@ pub(super) fn is_overdue(now: i64, seen_at: i64, waited: Duration, patience: Dur
 
 pub(super) fn origin_of(config: &Config, said: &Attributed) -> Origin {
   let trail = OriginRecord::asked(said.sighting);
-  Origin::attributed(config, &said.attribution, &trail)
+  let mut origin = Origin::attributed(config, &said.attribution, &trail);
+  origin.trail.due = said.is_early && origin.observed;
+  origin
 }
 
 /// The event about a quarantined item, if one is due.
-fn told_of_item(
-  ledger: &Ledger,
-  target: &Target,
-  id: &BlockId,
-  origin: &Origin,
-) -> Result<Option<Event>, EngineError> {
+fn told_of_item(target: &Target, item: &Item, origin: &Origin) -> Option<Event> {
+  let id = &item.id;
   let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
-  let waits = ledger.item(id.as_str())?.status.is_waiting();
-  if waits && origin.trust == Trust::Trusted {
+  if item.status.is_waiting() && origin.trust == Trust::Trusted {
     let next = format!("it stays out; `memfw quarantine approve {id}` restores it");
-    return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
+    return Some(event(EventKind::FoundTrusted).detail(next));
   }
   let is_news = origin.source.kind() != "unknown";
-  Ok(is_news.then(|| event(EventKind::Attributed)))
+  is_news.then(|| event(EventKind::Attributed))
 }

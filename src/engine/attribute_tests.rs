@@ -46,7 +46,7 @@ fn what_the_records_say_comes_into_the_ledger_and_markers_wait_for_it() {
   };
   world.records.answer(NEW.trim(), owner);
   world.records.outlook(Outlook::Final);
-  assert_eq!(world.attribute(), Attributing::Done { reshape_due: true });
+  assert_eq!(world.attribute(), Attributing::Done { reshape_due: true, is_inferred: false });
   assert_eq!(world.sources(), ["baseline verified", "user:owner trusted"]);
   let block = world.blocks().pop().unwrap();
   let revision = block.revisions.last().unwrap();
@@ -418,4 +418,121 @@ fn a_list_that_is_written_again_with_other_markers_keeps_its_sources() {
   world.write("# Memory\n\n* Bob likes tea.\n* Ann lives in Rome.\n* Cem plays chess.\n");
   world.pass();
   assert_eq!(world.sources(), ["baseline verified", "baseline verified", "unknown untrusted"]);
+}
+
+/// The answer where the agent's records are complete and do not contain the write.
+fn unexplained() -> Attribution {
+  Attribution::without_evidence(Source::new("external-edit"))
+}
+
+/// Text that the records could not explain in time, while its markers are already written.
+fn inferred(source: &str) -> World {
+  let mut world = World::new(Config { reshape_idle: Duration::ZERO, ..Config::default() });
+  world.adopt("- Bob likes tea.\n");
+  world.write(&format!("- Bob likes tea.\n{NEW}"));
+  world.pass();
+  world.records.answer("", Attribution::without_evidence(Source::new(source)));
+  assert!(matches!(world.attribute(), Attributing::Done { is_inferred: true, .. }));
+  assert!(!world.file().pending.contains(Pending::ATTRIBUTE), "nothing waits for the records");
+  world.lazy();
+  assert!(world.read().contains(&format!("source={source}")), "{}", world.read());
+  assert_eq!(world.engine.inferred_files().unwrap(), [world.target.clone()], "also after a start");
+  world
+}
+
+#[test]
+fn a_record_that_comes_late_corrects_the_ledger_and_the_marker() {
+  for before in ["unknown", "external-edit"] {
+    for (said, expected) in [
+      (said("user:owner", Attestation::ToolObserved), "user:owner trusted"),
+      (web("a.example"), "web_fetch:a.example untrusted"),
+      (said("moltbook:x", Attestation::ToolObserved), "moltbook:x hostile"),
+    ] {
+      let mut world = inferred(before);
+      world.clock.advance_wall(Duration::from_secs(20));
+      world.records.book().forget_answers();
+      world.records.answer(NEW.trim(), said.clone());
+      assert!(matches!(world.attribute(), Attributing::Done { is_inferred: false, .. }));
+      assert_eq!(world.sources(), ["baseline verified", expected]);
+      world.lazy();
+      let marker = format!("source={}:", said.source.kind());
+      assert!(world.read().contains(&marker), "{}", world.read());
+      assert!(!world.read().contains(&format!("source={before}")), "{}", world.read());
+      // The answer is evidence, so it is final.
+      world.records.take_questions();
+      world.attribute();
+      assert_eq!(world.records.asked(), [""; 0]);
+    }
+  }
+}
+
+#[test]
+fn text_that_no_record_explains_is_asked_about_for_minutes_and_stays_as_it_is() {
+  let mut world = inferred("external-edit");
+  let filter = EventFilter { event: Some(EventKind::Attributed), ..EventFilter::default() };
+  let before = (world.read(), world.blocks());
+  let n_events = world.engine.ledger().events(&filter).unwrap().len();
+  for _ in 0..3 {
+    world.clock.advance_wall(Duration::from_secs(60));
+    assert!(matches!(world.attribute(), Attributing::Done { is_inferred: true, .. }));
+  }
+  world.clock.advance_wall(Duration::from_secs(180));
+  world.records.take_questions();
+  assert!(matches!(world.attribute(), Attributing::Done { is_inferred: false, .. }));
+  assert_eq!(world.records.asked(), [""; 0], "it is not young any more");
+  assert_eq!(world.engine.inferred_files().unwrap(), []);
+  world.lazy();
+  assert_eq!((world.read(), world.blocks()), before);
+  assert_eq!(world.engine.ledger().events(&filter).unwrap().len(), n_events, "nothing is new");
+}
+
+#[test]
+fn a_later_answer_without_evidence_raises_no_trust() {
+  let rule =
+    TrustRule { source: SourcePattern::new("external-edit").unwrap(), trust: Trust::Hostile };
+  let mut world = World::new(Config { trust_rules: vec![rule], ..Config::default() });
+  world.adopt("- Bob likes tea.\n");
+  world.write(&format!("- Bob likes tea.\n{NEW}"));
+  world.pass();
+  world.records.answer("", unexplained());
+  world.attribute();
+  for source in ["unknown", "user:owner"] {
+    world.records.book().forget_answers();
+    world.records.answer("", Attribution::without_evidence(Source::new(source)));
+    world.attribute();
+    assert_eq!(world.sources(), ["baseline verified", "external-edit hostile"]);
+  }
+}
+
+#[test]
+fn a_late_record_of_a_call_in_progress_counts_at_once_and_its_result_is_awaited() {
+  let mut world = inferred("unknown");
+  world.records.book().forget_answers();
+  world.records.answer(NEW.trim(), said("agent", Attestation::ToolObserved));
+  world.records.outlook(Outlook::Later);
+  assert_eq!(world.attribute(), Attributing::Later);
+  assert_eq!(world.sources(), ["baseline verified", "agent verified"]);
+  assert!(world.file().pending.contains(Pending::ATTRIBUTE));
+  world.records.book().forget_answers();
+  world.records.answer(NEW.trim(), web("a.example"));
+  world.records.outlook(Outlook::Final);
+  assert!(matches!(world.attribute(), Attributing::Done { is_inferred: false, .. }));
+  assert_eq!(world.sources(), ["baseline verified", "web_fetch:a.example untrusted"]);
+}
+
+#[test]
+fn a_late_record_gives_the_owner_back_what_was_taken_out_and_tells_of_others_once() {
+  let mut world = World::new(Config::default());
+  world.adopt("- Bob likes tea.\n");
+  world.write(&format!("- Bob likes tea.\n{OVERRIDE}"));
+  world.pass();
+  world.records.answer("", unexplained());
+  assert!(matches!(world.attribute(), Attributing::Done { is_inferred: true, .. }));
+  assert_eq!(world.engine.inferred_files().unwrap(), [world.target.clone()]);
+  world.clock.advance_wall(Duration::from_secs(60));
+  world.records.book().forget_answers();
+  world.records.answer(OVERRIDE.trim(), said("user:owner", Attestation::ToolObserved));
+  world.attribute();
+  assert_eq!(world.read(), format!("- Bob likes tea.\n{OVERRIDE}"));
+  assert_eq!(world.sources().last().map(String::as_str), Some("user:owner trusted"));
 }

@@ -15,6 +15,7 @@ use super::{
   attribute::{
     Attributed, AttributionRequest, PATIENCE, Subject, is_overdue, item_origin, origin_of,
   },
+  inferred::YOUNG,
   origin::Origin,
   rejudge::Beside,
   review::Approval,
@@ -55,8 +56,10 @@ impl<F: Fs> Engine<F> {
       let reason = Some("the owner said it");
       let word = Approval { by: "memfw", reason, until: None, at_end: false };
       let seen_at = request.queries.iter().find(|query| query.sighting == one.sighting);
+      // The question about a text with an inferred answer delays nothing.
+      let patience = if one.is_again { YOUNG } else { PATIENCE };
       let is_patient =
-        seen_at.is_some_and(|query| !is_overdue(self.now(), query.seen_at, waited, PATIENCE));
+        seen_at.is_some_and(|query| !is_overdue(self.now(), query.seen_at, waited, patience));
       if self.release(target, &item, word)? && is_patient {
         postponed.push(one.of.clone());
       }

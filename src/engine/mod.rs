@@ -39,6 +39,7 @@ mod given_back;
 #[cfg(test)]
 mod grown_tests;
 mod ids;
+mod inferred;
 pub mod judge;
 pub mod judge_queue;
 pub mod judgement;

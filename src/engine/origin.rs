@@ -125,6 +125,18 @@ impl Origin {
     }
   }
 
+  /// Whether a later answer of the records with this origin may replace an earlier one. Only evidence may
+  /// raise trust, or replace evidence.
+  pub(super) fn may_replace(&self, before: &Self) -> bool {
+    let is_nothing = before.source.kind() == "unknown";
+    self.observed || !before.observed && (is_nothing || self.trust <= before.trust)
+  }
+
+  /// Whether both say the same about who wrote a text.
+  pub(super) fn is_like(&self, other: &Self) -> bool {
+    (&self.source, self.trust, self.attestation) == (&other.source, other.trust, other.attestation)
+  }
+
   /// The party that the text comes from.
   pub fn party(&self) -> Party {
     Party::of(&self.source, self.trust, self.observed, asks_to_keep(licence(self.asked())))

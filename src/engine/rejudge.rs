@@ -13,6 +13,7 @@ use super::{
   approvals::Version,
   attribute::lines_of,
   edit::{Lease, Locked, lease_within},
+  inferred::is_inferred,
   judge::BlockJudgement,
   origin::Origin,
   precedent::allowed_to,
@@ -27,7 +28,7 @@ use crate::{
   memory::{Block, BlockId, ContentHash, Document, Fate, line::LineKind},
   os::WriteLock,
   provenance::{Request, State},
-  store::{BlockRow, FileRow, Ledger, Sighting},
+  store::{BlockRow, FileRow, Ledger, Revision, Sighting},
 };
 
 /// The blocks of a file while the answers of the records are added to them.
@@ -67,7 +68,8 @@ impl Known {
     Self { before, rows, told, unread: false, requests }
   }
 
-  /// Sets the origin of a revision that still waits for it; says whether it did.
+  /// Sets the origin of a revision that still waits for it, or whose origin is only inferred; says whether
+  /// that changed its origin.
   pub(super) fn fill(
     &mut self,
     id: &BlockId,
@@ -78,15 +80,20 @@ impl Known {
     let Some((index, row)) = self.rows.iter_mut().enumerate().find(|(_, row)| row.id == *id) else {
       return false;
     };
-    let waits = |trail: &crate::store::OriginRecord| trail.due && trail.sighting == Some(sighting);
-    let Some(revision) = row.revisions.get_mut(number as usize).filter(|one| waits(&one.trail))
-    else {
+    let waits =
+      |one: &Revision| one.trail.sighting == Some(sighting) && (one.trail.due || is_inferred(one));
+    let Some(revision) = row.revisions.get_mut(number as usize).filter(|one| waits(one)) else {
       return false;
     };
+    let before = Origin::of_revision(revision);
+    let is_answered = !revision.trail.due;
+    if is_answered && !origin.may_replace(&before) {
+      return false;
+    }
     origin.fill(revision);
     self.requests.extend(origin.request.as_ref().map(|request| (request.hash(), request.clone())));
     self.told.entry(index).or_default().push(number);
-    true
+    !is_answered || !origin.is_like(&before)
   }
 
   /// Clears the questions about lines that do not exist any more.

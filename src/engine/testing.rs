@@ -72,6 +72,13 @@ pub(super) struct Book {
   pub(super) is_busy: bool,
 }
 
+impl Book {
+  /// Forgets all answers, so that new ones count.
+  pub(super) fn forget_answers(&mut self) {
+    self.answers.clear();
+  }
+}
+
 /// Fake records; clones share their content.
 #[derive(Clone, Default)]
 pub(super) struct Records(Arc<Mutex<Book>>);

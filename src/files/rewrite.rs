@@ -95,12 +95,15 @@ const PAGE: usize = 4096;
 /// them. Then they are kept, which at worst leaves the beginning of a marker in the file: a byte too
 /// many can be taken out again, and a lost byte cannot be restored.
 const EVIDENCE: usize = 16;
+/// How the comments begin that a reshape adds: no program appends a part of one, or changes its words.
+const OWN: [&[u8]; 2] = [b"<!-- memfw:", b"<!-- /memfw"];
 
 /// Determines the state of replacing `base` by `new` after a crash, from the current bytes.
 ///
 /// The file is then a mixture followed by text that others appended. In the mixture each byte is that of
 /// `base`, that of `new`, or NUL (a block that never reached the disk); its length is that of
-/// `base`, that of `new`, or, for a growing write that was cut short, a page boundary in between.
+/// `base`, that of `new`, or, for a growing write that was cut short, one in between: a page boundary, or
+/// any other where the bytes after it show that they are the write's own.
 pub fn recover_reshape(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   if new.len() < base.len() {
     recover_shrunk(current, base, new)
@@ -143,6 +146,9 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   // Whether bytes after the base are the new content's, and not appended text by chance.
   let evident = |until: usize| until.saturating_sub(base.len()) >= EVIDENCE;
   let same = current.iter().zip(new).take_while(|(now, new)| now == new).count();
+  if is_own_tear(current, base, new, same) {
+    return rewrite(new, current, same);
+  }
   let cut_short = same / PAGE * PAGE;
   let torn_at_new = is_mixture(current, base, new, new.len());
   if cut_short > base.len() && (!new.starts_with(base) || evident(cut_short)) {
@@ -171,6 +177,24 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   } else {
     Recovery::Foreign
   }
+}
+
+/// Whether a growing write ended at `same`, up to which the file has the new content, and behind the base. A
+/// full disk, for one, cuts a write short at any byte.
+fn is_own_tear(current: &[u8], base: &[u8], new: &[u8], same: usize) -> bool {
+  let (Some(written), Some(rest)) = (new.get(..same), current.get(same..)) else { return false };
+  if same <= base.len() {
+    return false;
+  }
+  let start = written.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+  let line = written.get(start..).unwrap_or_default();
+  if rest.is_empty() {
+    // A program appends whole lines.
+    return !line.is_empty() || same - base.len() >= EVIDENCE;
+  }
+  // Text was appended since. If the file ends like the new content, a writer has changed a part of that.
+  let alike = rest.iter().rev().zip(new.iter().rev()).take_while(|(now, new)| now == new);
+  OWN.iter().any(|own| line.starts_with(own)) && alike.count() < EVIDENCE
 }
 
 /// Whether the first `length` bytes are each the base's, the new content's, or NUL.

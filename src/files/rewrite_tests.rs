@@ -115,6 +115,49 @@ fn what_a_writer_changed_in_a_finished_reshape_is_not_taken_for_an_addition() {
   assert_eq!(recover_reshape(&current, base, new), Recovery::Foreign);
 }
 
+const MARKED: &str = "# Memory\n\n- one\n\n<!-- memfw:id=a1b2c3 source=agent trust=verified -->\n\
+                      - two\n<!-- /memfw -->\n";
+
+#[test]
+fn a_growing_write_that_was_cut_short_at_any_byte_is_completed() {
+  let whole = MARKED.as_bytes();
+  for base in
+    ["# Memory\n\n- one\n\n- two\n", "# Memory\n\n- one\n\n", "# Memory\n\n- one\n- two\n"]
+  {
+    let base = base.as_bytes();
+    let same = base.iter().zip(whole).take_while(|(old, new)| old == new).count();
+    for end in same + 1..whole.len() {
+      let torn = [&whole[..end], base.get(end..).unwrap_or_default()].concat();
+      let expected = Recovery::Rewrite(whole.to_vec());
+      let is_started = torn != base;
+      assert_eq!(recover_reshape(&torn, base, whole) == expected, is_started, "{end}: {torn:?}");
+    }
+  }
+  // Behind a whole page as well.
+  let base = b"- a\n".repeat(1020);
+  let grown = [&b"- a longer first line\n"[..], &base, &b"- b\n".repeat(3000)].concat();
+  for end in [PAGE - 3, PAGE + 5, 2 * PAGE + 6] {
+    let found = recover_reshape(&grown[..end], &base, &grown);
+    assert_eq!(found, Recovery::Rewrite(grown.clone()), "{end}");
+  }
+}
+
+#[test]
+fn text_that_was_appended_to_a_part_of_a_comment_is_kept_behind_the_whole_one() {
+  let (base, whole) = (b"# Memory\n\n- one\n\n- two\n", MARKED.as_bytes());
+  let begin = MARKED.find("<!-- memfw:").unwrap();
+  for end in begin + 11..MARKED.find(" -->").unwrap() {
+    let current = [&whole[..end.max(base.len() + 1)], b"- APPENDED\n"].concat();
+    let expected = Recovery::Rewrite([whole, b"- APPENDED\n"].concat());
+    assert_eq!(recover_reshape(&current, base, whole), expected, "{end}");
+  }
+  // A writer has changed a comment of the finished content.
+  let changed = MARKED.replace("verified", "trusted");
+  assert_eq!(recover_reshape(changed.as_bytes(), base, whole), Recovery::Foreign);
+  let changed = MARKED.replace("- two\n", "- two, or three\n");
+  assert_eq!(recover_reshape(changed.as_bytes(), base, whole), Recovery::Foreign);
+}
+
 /// How far a reshape came before the crash.
 #[derive(Clone, Debug)]
 enum Crash {

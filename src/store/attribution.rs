@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::{
   BlockRow, Durability, Ledger, Micros, NewEvent, OriginRecord, Pending, Sighting, StoreError,
@@ -75,10 +75,43 @@ impl Ledger {
         "SELECT id, quarantined_at, version, changed_at FROM quarantine
          WHERE path = ?1 AND due = 1 AND version IS NOT NULL ORDER BY quarantined_at, id",
       )?;
-      let rows = statement.query_map([path_bytes(path)], |row| {
-        let sighting = Sighting { version: column::hash(row, 2)?, changed_at: row.get(3)? };
-        Ok(DueItem { id: word(row, 0)?, seen_at: row.get(1)?, sighting })
-      })?;
+      let rows = statement.query_map([path_bytes(path)], due_item)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The quarantined items of a file that memfw first saw after `since`, and whose answered origin is no
+  /// more than inferred.
+  pub fn inferred_items(&self, path: &Path, since: Micros) -> Result<Vec<DueItem>, StoreError> {
+    self.read(|conn| {
+      let sql = format!(
+        "SELECT id, quarantined_at, version, changed_at FROM quarantine
+         WHERE path = ?1 AND quarantined_at > ?2 AND sealed IS NOT NULL AND {INFERRED}
+         ORDER BY quarantined_at, id"
+      );
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows = statement.query_map(params![path_bytes(path), since], due_item)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The files with text, in them or taken out of them, that memfw first saw after `since`, and whose
+  /// answered origin is no more than inferred; each with its workspace.
+  pub fn inferred_files(&self, since: Micros) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
+    self.read(|conn| {
+      let sql = format!(
+        "SELECT f.workspace, f.path FROM (SELECT block FROM revision WHERE at > ?1 AND {INFERRED}) r
+         JOIN block b ON b.key = r.block AND b.present = 1
+         JOIN file f ON f.id = b.file
+         UNION
+         SELECT f.workspace, f.path FROM (SELECT path FROM quarantine
+           WHERE quarantined_at > ?1 AND sealed IS NOT NULL AND {INFERRED}) q
+         JOIN file f ON f.path = q.path
+         ORDER BY 2"
+      );
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows =
+        statement.query_map([since], |row| Ok((column::path(row, 0)?, column::path(row, 1)?)))?;
       Ok(rows.collect::<Result<_, _>>()?)
     })
   }
@@ -136,6 +169,16 @@ const DUE: &str = "
   WHERE r.due = 1
   UNION ALL
   SELECT f.workspace, f.path FROM quarantine q JOIN file f ON f.path = q.path WHERE q.due = 1";
+
+/// A text about which the records were asked, and whose source they do not show.
+const INFERRED: &str = "due = 0 AND version IS NOT NULL
+  AND (source IN ('unknown', 'external-edit') OR attestation = 'self-reported')";
+
+/// An item from its id, its time, and the version and the time of its file.
+fn due_item(row: &Row<'_>) -> rusqlite::Result<DueItem> {
+  let sighting = Sighting { version: column::hash(row, 2)?, changed_at: row.get(3)? };
+  Ok(DueItem { id: word(row, 0)?, seen_at: row.get(1)?, sighting })
+}
 
 fn attribute_item(conn: &Connection, item: &ItemOrigin) -> Result<(), Fault> {
   let (version, changed_at) = item.trail.columns();
