@@ -19,6 +19,7 @@ use crate::{
   daemon::health::Room,
   engine::event::shown,
   os::{Clock as _, SystemClock, alarm, pause},
+  plural::choose,
   provenance::Standing,
   store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
   terminal::{
@@ -229,12 +230,10 @@ impl StatusReport {
     }
     report.dropped = dropped(context, ledger)?;
     // An unreadable file is not guarded, and poison cannot be removed from a read-only file.
-    let text = match report.unguarded.len() {
-      0 => None,
-      1 => Some("1 file is not fully guarded".to_owned()),
-      n => Some(format!("{n} files are not fully guarded")),
-    };
-    report.degradations.extend(text.map(|text| (text, 0)));
+    if let n @ 1.. = report.unguarded.len() as u64 {
+      let (files, are) = (count(n, "file"), choose(n, "is", "are"));
+      report.degradations.push((format!("{files} {are} not fully guarded"), 0));
+    }
     Ok(report)
   }
 

@@ -35,6 +35,7 @@ use crate::{
   engine::{Engine, EngineError, Event, EventKind, Scored},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
+  plural,
   store::StateKey,
 };
 
@@ -249,7 +250,7 @@ impl Daemon {
       self.core.enqueue(kind, target);
     }
     if let n @ 1.. = self.core.queue.n_stubborn() {
-      let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+      let files = plural::some(n as u64, "file");
       let every = seconds(LAST_RETRY);
       wakeups.push(format!("tries {files} that cannot be processed every {every}"));
     }
