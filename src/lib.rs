@@ -4,7 +4,7 @@
 //! `tests/tidy.rs` holds the direction):
 //!
 //! - core, pure (no files, no clock, no environment, no failure on input):
-//!   [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
+//!   [`plural`] (a number with its noun), [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
 //!   plan),
 //!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
 //!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
@@ -41,6 +41,7 @@ pub mod memory;
 pub mod net;
 pub mod openclaw;
 pub mod os;
+pub mod plural;
 pub mod provenance;
 pub mod seal;
 pub mod stats;

@@ -305,3 +305,24 @@ fn the_configuration_says_from_which_of_them_poison_is_taken_out() {
   assert_eq!(named(guarded.listed("flagged")), ["BOOT.md"]);
   guarded.stop();
 }
+
+#[test]
+fn a_broken_configuration_of_the_agent_is_told_also_where_the_workspaces_are_named() {
+  let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
+  let config = guarded.tmp().join("home/.openclaw/openclaw.json");
+  fs::create_dir_all(config.parent().unwrap()).unwrap();
+  fs::write(&config, "{agents: ").unwrap();
+  guarded.start();
+  let said = "openclaw.json`: it is not valid JSON5; correct the file";
+  let shown = guarded.memfw(&["status"]);
+  assert!(shown.status == 1 && shown.stdout.contains(said), "{shown:?}");
+  assert!(guarded.log().contains("it is not valid JSON5"), "{}", guarded.log());
+  fs::write(&config, "{}").unwrap();
+  eventually("it is read again", || guarded.memfw(&["status"]).status == 0);
+  // A configuration that breaks while the daemon runs.
+  fs::write(&config, "{").unwrap();
+  eventually("it is told", || guarded.memfw(&["status"]).stdout.contains(said));
+  fs::remove_file(&config).unwrap();
+  eventually("there is none", || guarded.memfw(&["status"]).status == 0);
+  guarded.stop();
+}

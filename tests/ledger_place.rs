@@ -325,3 +325,46 @@ fn settle_answers_about_what_the_ledger_knows_when_no_daemon_runs() {
   assert!(!stands(&guarded, 1));
   guarded.stop();
 }
+
+#[test]
+fn a_directory_of_the_ledger_that_was_moved_away_is_no_first_start() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
+  let first = guarded.memfw(&["status"]);
+  assert!(first.stdout.contains("memfw has not guarded anything yet"), "{first:?}");
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(0)));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let (data, aside) = (guarded.tmp().join(DATA), guarded.tmp().join("aside"));
+  let look = |guarded: &Guarded, is_running: bool| {
+    let (code, said) = status(guarded);
+    for part in
+      ["the ledger is missing: it was at `", "memfw/data/ledger.sqlite`", "put its directory back"]
+    {
+      assert!(code == 1 && said.contains(part), "`{part}` is not in {said}");
+    }
+    assert!(!said.contains("has not guarded anything yet"), "{said}");
+    assert_eq!(said.contains("still runs and takes nothing out"), is_running, "{said}");
+    for args in [&["quarantine", "list"][..], &["stats"], &["audit"], &["policy", "check"]] {
+      let answer = guarded.memfw(args);
+      let is_told =
+        answer.stderr.contains("the ledger is missing") && answer.stderr.contains("hint: ");
+      assert!(answer.status == 2 && is_told, "{args:?}: {answer:?}");
+    }
+    let checked = guarded.memfw(&["doctor"]);
+    assert!(checked.status == 1 && checked.stdout.contains("the ledger is missing"), "{checked:?}");
+  };
+  fs::rename(&data, &aside).unwrap();
+  look(&guarded, true);
+  fs::rename(&aside, &data).unwrap();
+  eventually("it is whole again", || status(&guarded).0 == 0);
+  guarded.stop();
+  fs::rename(&data, &aside).unwrap();
+  look(&guarded, false);
+  // Only the database is gone.
+  fs::rename(&aside, &data).unwrap();
+  for path in ledger(&data) {
+    fs::remove_file(path).unwrap();
+  }
+  look(&guarded, false);
+}

@@ -180,3 +180,19 @@ fn lost_events_make_everything_be_looked_at_again() {
   assert!(guarded.ok(&["audit", "--event", "rescanned"]).contains("the watcher lost events"));
   guarded.stop();
 }
+
+#[test]
+fn a_workspace_that_is_mounted_read_only_is_reduced_protection_until_it_is_writable_again() {
+  let bind = "mount --bind \"$TMP/workspace\" \"$TMP/workspace\"";
+  let Some(mut guarded) = guarded().mounts(bind) else { return };
+  guarded.start();
+  guarded.in_mounts("mount -o remount,bind,ro \"$TMP/workspace\"");
+  let said = "is mounted read-only: new text is judged";
+  guarded.wait_for_log(said);
+  let shown = guarded.memfw(&["status"]);
+  assert!(shown.status == 1 && shown.stdout.contains(said), "{shown:?}");
+  guarded.in_mounts("mount -o remount,bind,rw \"$TMP/workspace\"");
+  eventually("it is whole again", || guarded.memfw(&["status"]).status == 0);
+  assert!(guarded.ok(&["audit", "--event", "restored"]).contains("workspace:"));
+  guarded.stop();
+}

@@ -1,7 +1,7 @@
 //! A person reviews: on a terminal, over a pipe, and by the equivalent plain commands.
 
 use {
-  crate::support::{Guarded, NEVER, Output, Writer, eventually, needle, poison},
+  crate::support::{AT_ONCE, Guarded, NEVER, Output, Writer, eventually, needle, poison},
   rustix::process::Signal,
   serde_json::Value,
 };
@@ -224,4 +224,33 @@ fn an_item_and_a_code_are_explained() {
   let unknown = guarded.memfw(&["explain", "exfiltration-endpiont"]);
   assert_eq!(unknown.status, 2);
   assert!(unknown.stderr.contains("`exfiltration-endpoint`"), "{unknown:?}");
+}
+
+#[test]
+fn an_id_in_a_marker_is_explained() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n");
+  guarded.start();
+  let text = "# Notes\n\n- Ann likes tea.\n- Bob likes coffee.\n";
+  std::fs::write(guarded.path("MEMORY.md"), text).unwrap();
+  guarded.settle();
+  let text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
+  let id = text.split("memfw:id=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+  for typed in [id.to_owned(), format!("id={id}"), format!("memfw:id={id}"), id[..5].to_owned()] {
+    let explained = guarded.ok(&["explain", &typed]);
+    for part in [
+      format!("{id}  validated\n"),
+      format!("  marker  {id}, shared with other blocks of one source\n"),
+      "  source  unknown, untrusted, self-reported\n".to_owned(),
+      "/MEMORY.md:5\n".to_owned(),
+    ] {
+      assert!(explained.contains(&part), "`{part}` is not in:\n{explained}");
+    }
+    let listed = guarded.ok(&["provenance", &typed]);
+    assert!(listed.contains(id) && listed.lines().count() > 2, "{listed}");
+  }
+  let value = guarded.json(&["explain", id, "--json"]);
+  assert_eq!((&value["id"], value["blocks"].as_array().unwrap().len()), (&id.into(), 2), "{value}");
+  let listed = guarded.json(&["provenance", id, "--json"]);
+  assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+  assert_eq!(guarded.memfw(&["explain", "id=0"]).status, 2);
 }

@@ -40,15 +40,17 @@ struct Room {
 /// Who may use whom. The shells (layer 1) do not know each other: the engine brings them together.
 const ROOMS: &[Room] = &[
   // The core is pure. A marker names a source; records of an agent are about content hashes.
+  // A number with its noun, for the messages of all.
+  Room { name: "plural", layer: 0, uses: &[] },
   Room { name: "hash", layer: 0, uses: &[] },
   Room { name: "provenance", layer: 0, uses: &["hash"] },
   Room { name: "memory", layer: 0, uses: &["hash", "provenance"] },
-  Room { name: "detect", layer: 0, uses: &["memory", "provenance"] },
+  Room { name: "detect", layer: 0, uses: &["memory", "provenance", "plural"] },
   Room { name: "seal", layer: 0, uses: &["memory"] },
   // Figures know a trust by its name, and do not depend on the judgement of texts.
-  Room { name: "eval", layer: 0, uses: &["provenance"] },
+  Room { name: "eval", layer: 0, uses: &["provenance", "plural"] },
   // Counted events; a latency is computed in one place.
-  Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval"] },
+  Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval", "plural"] },
   // The failpoints at which tests kill the process; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
@@ -59,12 +61,13 @@ const ROOMS: &[Room] = &[
   Room { name: "files", layer: 2, uses: &["os", "failpoint"] },
   // Questions over the network; it handles texts, and knows neither files nor the ledger.
   Room { name: "net", layer: 1, uses: &["memory", "provenance", "detect"] },
-  Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
+  Room { name: "openclaw", layer: 1, uses: &["memory", "provenance", "plural"] },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
   Room {
     name: "engine",
     layer: 3,
     uses: &[
+      "plural",
       "memory",
       "provenance",
       "detect",
@@ -77,11 +80,12 @@ const ROOMS: &[Room] = &[
     ],
   },
   // The gate is a process of its own: it has neither ledger nor key nor memory text.
-  Room { name: "gate", layer: 3, uses: &["os", "files"] },
+  Room { name: "gate", layer: 3, uses: &["os", "files", "plural"] },
   Room {
     name: "daemon",
     layer: 4,
     uses: &[
+      "plural",
       "memory",
       "provenance",
       "detect",
@@ -98,7 +102,7 @@ const ROOMS: &[Room] = &[
     ],
   },
   // The output of commands. Neither ledger nor engine: a failure is already text there.
-  Room { name: "terminal", layer: 2, uses: &["os"] },
+  Room { name: "terminal", layer: 2, uses: &["os", "plural"] },
   // The parts put together: configuration, ledger, engine, daemon, the agent framework.
   Room {
     name: "app",
@@ -122,6 +126,7 @@ const ROOMS: &[Room] = &[
     name: "command",
     layer: 6,
     uses: &[
+      "plural",
       "memory",
       "provenance",
       "detect",
@@ -682,6 +687,67 @@ fn comments_messages_and_pages_are_in_plain_words() {
     problems.extend(words::in_page(&path, &page));
   }
   assert_none(&problems);
+}
+
+/// Nouns that follow numbers in messages.
+const COUNTED: &[&str] = &[
+  "attacks",
+  "blocks",
+  "changes",
+  "directories",
+  "entries",
+  "events",
+  "files",
+  "items",
+  "lines",
+  "placeholders",
+  "reads",
+  "texts",
+  "times",
+  "vectors",
+  "versions",
+  "workspaces",
+];
+
+/// The values in a message before a plural noun that may be 1: neither a constant nor a limit.
+fn counted_by_hand(text: &str) -> Vec<String> {
+  let mut found = Vec::new();
+  for noun in COUNTED {
+    for (at, _) in text.match_indices(&format!("}} {noun}")) {
+      let ends = text.get(at + 2 + noun.len()..).and_then(|rest| rest.chars().next());
+      let Some(start) = text.get(..at).and_then(|before| before.rfind('{')) else { continue };
+      let name = text.get(start + 1..at).unwrap_or_default();
+      let is_constant =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+      let is_limit = text.get(..start).is_some_and(|before| before.ends_with("more than "));
+      if !is_constant && !is_limit && !ends.is_some_and(|c| c.is_ascii_alphanumeric()) {
+        found.push(format!("{{{name}}} {noun}"));
+      }
+    }
+  }
+  found
+}
+
+#[test]
+fn a_number_gets_its_noun_from_the_one_place_that_knows_the_singular() {
+  let mut problems = Vec::new();
+  for source in rust_files("src") {
+    if source.path == Path::new("src/plural.rs") {
+      continue;
+    }
+    for token in source.code.iter().filter(|token| token.text.starts_with('"')) {
+      let found = counted_by_hand(&token.text).into_iter();
+      problems.extend(found.map(|text| {
+        format!("{}:{}: `{text}`: use `plural::count`", source.path.display(), token.line)
+      }));
+    }
+  }
+  assert_none(&problems);
+  assert_eq!(
+    counted_by_hand("came {} times, {n} files, {n} filesystems"),
+    ["{n} files", "{} times"]
+  );
+  assert_eq!(counted_by_hand("more than {n} lines, {MAX_FILES} files"), [""; 0]);
 }
 
 #[test]

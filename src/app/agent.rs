@@ -59,6 +59,7 @@ pub fn discover(env: &Env, config: &Config) -> Discovery {
       .flat_map(|one| one.settings.files.iter().flat_map(|file| seen(file)))
       .collect(),
     notes: found.iter().flat_map(|one| one.notes.iter().cloned()).collect(),
+    unreadable: found.iter().filter_map(Installation::unreadable).collect(),
     helpers: helpers(env, config, &found),
     shapes: shapes(config, &found),
     is_named: false,

@@ -7,6 +7,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
   context::Context,
   engine::file_system,
+  lost_ledger,
   paths::{KEY, LEDGER},
 };
 use crate::{
@@ -67,6 +68,7 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   // Files that changed since the lost ledger was last written are no baseline.
   let lost_since =
     if is_key_older { last_written } else { ledger.is_older_copy()?.then_some(i64::MIN) };
+  lost_ledger::note_place(&home);
   // Without the key nothing can be sealed, so nothing is redacted; findings are still reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;

@@ -13,8 +13,17 @@ use crate::{
 };
 
 impl Context {
-  /// The ledger, read-only; `None` where memfw has never run.
+  /// The ledger, read-only; `None` where memfw has never run, and a failure with advice where the ledger
+  /// is missing.
   pub fn ledger_to_read(&self) -> Result<Option<Ledger>, Failure> {
+    match self.ledger_if_there()? {
+      Some(ledger) => Ok(Some(ledger)),
+      None => self.lost_ledger()?.map_or(Ok(None), |lost| Err(lost.into())),
+    }
+  }
+
+  /// The ledger, read-only; `None` where there is none, for whatever reason.
+  pub fn ledger_if_there(&self) -> Result<Option<Ledger>, Failure> {
     let path = self.home()?.data.join(LEDGER);
     match Ledger::open(&path, Access::ReadOnly, None) {
       Ok(ledger) => Ok(Some(ledger)),

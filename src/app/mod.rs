@@ -19,6 +19,7 @@ pub mod keys;
 pub mod ledger;
 pub mod log_queue;
 pub mod logging;
+pub mod lost_ledger;
 pub mod paths;
 pub mod rules;
 pub mod workspaces;

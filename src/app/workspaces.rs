@@ -26,7 +26,8 @@ impl Context {
     if !named.is_empty() {
       found.workspaces = named.to_vec();
       // Workspaces that were not found are left out.
-      (found.notes, found.is_complete, found.is_named) = (vec![], true, true);
+      found.notes = std::mem::take(&mut found.unreadable);
+      (found.is_complete, found.is_named) = (true, true);
       found.shapes = Shapes::default();
     }
     if found.workspaces.is_empty() {

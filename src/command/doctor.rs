@@ -21,6 +21,7 @@ use crate::{
     engine::file_system,
     exit::Status,
     judge_report::JudgeReport,
+    lost_ledger::LostLedger,
     paths::{KEY, LEDGER},
   },
   config::EmbeddingProvider,
@@ -92,10 +93,11 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   if let Ok(home) = context.home() {
     rules(&home.config, &mut checks);
     embedding(context, &mut checks);
-    directory(&home.data, &mut checks);
+    let lost = context.lost_ledger().ok().flatten();
+    directory(&home.data, lost.as_ref(), &mut checks);
     fix::look(&home, &mut checks);
-    ledger(&home.data, &mut checks);
-    daemon(&home.data, &mut checks);
+    ledger(&home.data, lost.as_ref(), &mut checks);
+    daemon(&home.data, lost.as_ref(), &mut checks);
   }
   workspaces(context, &mut checks);
   model(&mut checks);
@@ -214,7 +216,7 @@ fn embedding(context: &Context, checks: &mut Vec<Check>) {
 fn judge(context: &Context, checks: &mut Vec<Check>) {
   // `configuration` reports an invalid configuration.
   let Ok(effective) = context.config() else { return };
-  let ledger = context.ledger_to_read().ok().flatten();
+  let ledger = context.ledger_if_there().ok().flatten();
   let Ok(standing) = JudgeReport::find(&effective.config, ledger.as_ref()) else {
     return;
   };
@@ -224,8 +226,12 @@ fn judge(context: &Context, checks: &mut Vec<Check>) {
   }
 }
 
-fn directory(data: &Path, checks: &mut Vec<Check>) {
+fn directory(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   let Ok(found) = data.metadata() else {
+    if lost.is_some() {
+      add(checks, "data", Health::Wrong, format!("`{}` is missing", shown(data)));
+      return;
+    }
     add(checks, "data", Health::Note, format!("`{}` does not exist yet", shown(data)));
     hint(checks, Some("`memfw run` creates it"));
     return;
@@ -238,10 +244,15 @@ fn directory(data: &Path, checks: &mut Vec<Check>) {
   }
 }
 
-fn ledger(data: &Path, checks: &mut Vec<Check>) {
+fn ledger(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   let mut ledger = match Ledger::open(&data.join(LEDGER), Access::ReadOnly, None) {
     Ok(ledger) => ledger,
     Err(StoreError::Missing { .. }) => {
+      if let Some(lost) = lost {
+        add(checks, "ledger", Health::Wrong, format!("{lost}; {}", lost.reason()));
+        hint(checks, Some(lost.advice()));
+        return;
+      }
       add(checks, "ledger", Health::Note, "is not there yet");
       return;
     }
@@ -272,14 +283,14 @@ fn ledger(data: &Path, checks: &mut Vec<Check>) {
   }
 }
 
-fn daemon(data: &Path, checks: &mut Vec<Check>) {
+fn daemon(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   match DaemonLock::holder(data) {
     Ok(Some(holder)) => {
       let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
       add(checks, "daemon", Health::Fine, format!("runs{pid}"));
     }
     // Before memfw has ever run, a stopped daemon is no error.
-    Ok(None) if !data.join(LEDGER).exists() => {
+    Ok(None) if lost.is_none() && !data.join(LEDGER).exists() => {
       add(checks, "daemon", Health::Note, "has not been started yet");
       hint(checks, Some("memfw run"));
     }
@@ -294,7 +305,7 @@ fn daemon(data: &Path, checks: &mut Vec<Check>) {
 fn workspaces(context: &Context, checks: &mut Vec<Check>) {
   let Ok(config) = context.config() else { return };
   // The daemon may guard, or have guarded last, workspaces that its flags named.
-  let ledger = context.ledger_to_read().ok().flatten();
+  let ledger = context.ledger_if_there().ok().flatten();
   let guarded = DaemonState::find(context, ledger.as_ref())
     .and_then(|daemon| daemon.workspaces(context))
     .unwrap_or_default();

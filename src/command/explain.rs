@@ -1,10 +1,17 @@
-//! `memfw explain`: why an item has its state, or what a finding code means.
+//! `memfw explain`: why an item has its state, where the text inside a marker came from, or what a
+//! finding code means.
 #![forbid(unsafe_code)]
+
+mod marker;
 
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::shared::{evidence, finding, lookup::find_item, pages};
+use super::shared::{
+  evidence, finding,
+  lookup::{self, find_item},
+  pages,
+};
 use crate::{
   app::{context::Context, exit::Status},
   config::Config,
@@ -29,7 +36,7 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw explain a1b2c3")]
 pub struct ExplainArgs {
-  /// An id or the beginning of one, a place in a file, or a finding code
+  /// An id (of an item or in a marker) or the beginning of one, a place in a file, or a finding code
   #[arg(value_name = "ID|FILE:LINE|CODE")]
   pub name: String,
 
@@ -49,8 +56,12 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
     // The argument may also be a misspelt code, which needs no ledger.
     Err(failure) => return Err(failure.maybe_hint(nearest_code(&args.name))),
   };
-  let item = find_item(&ledger, &args.name)
-    .map_err(|failure| failure.maybe_hint(nearest_code(&args.name)))?;
+  let name = lookup::bare_id(&args.name);
+  if let Some((id, places)) = lookup::find_marked(&ledger, name)? {
+    return marker::explain(context, &id, &places, args.json);
+  }
+  let item =
+    find_item(&ledger, name).map_err(|failure| failure.maybe_hint(nearest_code(&args.name)))?;
   let config = context.config().unwrap_or_default().config;
   let case = Case::of(&ledger, item, &config)?;
   if args.json {

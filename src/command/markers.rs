@@ -17,6 +17,7 @@ use crate::{
   },
   files::RealFs,
   memory::BlockId,
+  plural::choose,
   store::FileStatus,
   terminal::{
     escape::terminal,
@@ -183,13 +184,9 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
     .flat_map(|one| one.placeholders().iter().map(move |(line, id)| (&one.path, line, id)))
     .collect();
   if !places.is_empty() {
-    out.line(&format!(
-      "{} in the files:",
-      match places.len() {
-        1 => "1 placeholder stays".to_owned(),
-        n => format!("{n} placeholders stay"),
-      }
-    ))?;
+    let n = places.len() as u64;
+    let stays = choose(n, "stays", "stay");
+    out.line(&format!("{} {stays} in the files:", count(n, "placeholder")))?;
     for (path, line, id) in places {
       let id = out.paint(Style::Cyan, id.as_str());
       out.line(&format!("  {id}  {}:{line}", terminal(shown(path))))?;

@@ -1,5 +1,9 @@
 //! `memfw provenance`: who wrote each line of memory.
+//!
+//! The argument may be an id that a marker in a file has; then only the blocks of that marker are shown.
 #![forbid(unsafe_code)]
+
+use std::collections::HashSet;
 
 use clap::Args as ClapArgs;
 use serde_json::json;
@@ -12,7 +16,7 @@ use crate::{
   memory::BlockId,
   os::{Clock as _, SystemClock},
   provenance::State,
-  store::{BlockRow, FileRow, Revision},
+  store::{BlockRow, FileRow, Ledger, Revision, StoreError},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -26,13 +30,28 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw provenance ~/notes/MEMORY.md:12")]
 pub struct ProvenanceArgs {
-  /// A memory file, or one line of it
-  #[arg(value_name = "FILE[:LINE]")]
+  /// A memory file, one line of it, or the id in a marker
+  #[arg(value_name = "FILE[:LINE]|ID")]
   pub place: String,
 
   /// Print JSON
   #[arg(long)]
   pub json: bool,
+}
+
+/// The file with the blocks of a marker, and their ids, by the id of the marker.
+fn of_marker(
+  ledger: &Ledger,
+  typed: &str,
+) -> Result<(Option<FileRow>, Option<HashSet<BlockId>>), Failure> {
+  let places = match ledger.marked(lookup::bare_id(typed)) {
+    Ok((_, places)) => places,
+    Err(StoreError::UnknownId { .. }) => return Ok((None, None)),
+    Err(error) => return Err(error.into()),
+  };
+  let Some(first) = places.first() else { return Ok((None, None)) };
+  let file = ledger.file(&first.path)?;
+  Ok((file, Some(places.into_iter().map(|place| place.block.id).collect())))
 }
 
 /// Neighbouring lines of one revision.
@@ -47,7 +66,11 @@ struct Stretch<'a> {
 pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   let (path, line) = lookup::place(&args.place);
   let ledger = context.ledger()?;
-  let Some(file) = ledger.file(&path)? else {
+  let (known, marked) = match ledger.file(&path)? {
+    None => of_marker(&ledger, &args.place)?,
+    file => (file, None),
+  };
+  let Some(file) = known else {
     let near = lookup::meant(&ledger, &path);
     return Err(
       Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(
@@ -57,7 +80,9 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
       ),
     );
   };
-  let rows = ledger.blocks(file.id)?;
+  let mut rows = ledger.blocks(file.id)?;
+  rows.retain(|row| marked.as_ref().is_none_or(|marked| marked.contains(&row.id)));
+  let is_narrow = line.is_some() || marked.is_some();
   let current = is_current(&file);
   let stretches: Vec<Stretch<'_>> = rows
     .iter()
@@ -91,15 +116,20 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
       })
       .collect();
     context.out.json(&list)?;
-    return Ok(if list.is_empty() && line.is_some() { Status::No } else { Status::Yes });
+    return Ok(if list.is_empty() && is_narrow { Status::No } else { Status::Yes });
   }
   context.out.page();
   if !current {
     context.out.line("the file has changed since: these are its lines at the last scan")?;
   }
   if stretches.is_empty() {
-    context.out.line("there is no block at that line")?;
-    return Ok(if line.is_some() { Status::No } else { Status::Yes });
+    let what = if marked.is_some() {
+      format!("no block with that id is in `{}` any more", shown(&file.path))
+    } else {
+      "there is no block at that line".to_owned()
+    };
+    context.out.line(&what)?;
+    return Ok(if is_narrow { Status::No } else { Status::Yes });
   }
   let now = SystemClock.now();
   let mut table = Table::new([

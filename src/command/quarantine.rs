@@ -32,6 +32,7 @@ use crate::{
   },
   files::RealFs,
   os::{Clock as _, SystemClock},
+  plural::times,
   provenance::State,
   store::{Item, ItemFilter, StoreError},
   terminal::{
@@ -198,8 +199,8 @@ fn print(
   out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
   if item.occurrences > 1 {
     out.line(&format!(
-      "  back    it came back {} times and was taken out again",
-      item.occurrences - 1
+      "  back    it came back {} and was taken out again",
+      times(u64::from(item.occurrences.saturating_sub(1)))
     ))?;
   }
   if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {

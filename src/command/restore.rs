@@ -305,7 +305,7 @@ impl Ask<'_> {
     let seen = time::short(self.version.seen_at, SystemClock.now());
     let now = if self.present.is_some() { "" } else { ", which is gone," };
     context.out.text(&format!(
-      "Restore version {name} of {}{now}, seen {seen} (+{come} -{gone} lines)? [y/N] ",
+      "Restore version {name} of {}{now}, seen {seen} (lines: +{come} -{gone})? [y/N] ",
       terminal(path)
     ))?;
     context.out.flush()?;

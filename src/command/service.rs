@@ -24,7 +24,7 @@ use super::service::{
   unit::Unit,
 };
 use crate::{
-  app::{context::Context, exit::Status},
+  app::{context::Context, exit::Status, lost_ledger},
   os::{
     DaemonLock,
     managed_file::{Change, FileState},
@@ -81,6 +81,10 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   for words in unit.supervisor.start(&unit.job(), runs, change != Change::None) {
     control.run(&words).map_err(|failure| not_started(context, &unit, failure))?;
     report::ran(context, &control.shown(&words))?;
+  }
+  // The service itself may not write there.
+  if unit.user.is_none() {
+    lost_ledger::note_place(&unit.own);
   }
   report::installed(context, &unit, &facts)?;
   Ok(Status::Yes)

@@ -10,6 +10,7 @@ use crate::{
   engine::settled,
   files::RealFs,
   os::{Clock as _, DaemonLock, Shown, SystemClock, pause},
+  plural::choose,
   store::{FileStatus, Ledger},
   terminal::{escape::terminal, failure::Failure, output::count},
 };
@@ -97,7 +98,8 @@ fn known(
 
 /// A number of changes, with its verb.
 fn pending(n: usize) -> String {
-  format!("{} {}", count(n as u64, "change"), if n == 1 { "is" } else { "are" })
+  let n = n as u64;
+  format!("{} {}", count(n, "change"), choose(n, "is", "are"))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::{
   daemon::health::Room,
   engine::event::shown,
   os::{Clock as _, SystemClock, alarm, pause},
+  plural::choose,
   provenance::Standing,
   store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
   terminal::{
@@ -49,7 +50,7 @@ pub struct StatusArgs {
 pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
   let waited = args.wait.map(|secs| wait(context, Duration::from_secs(u64::from(secs))));
   let waited = waited.transpose()?;
-  let ledger = context.ledger_to_read()?;
+  let ledger = context.ledger_if_there()?;
   let report = report(context, ledger.as_ref())?;
   if args.json {
     context.out.json(&report.to_json())?;
@@ -72,7 +73,11 @@ pub(super) fn degradations(
 fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Failure> {
   let daemon = DaemonState::find(context, ledger)?;
   let mut degradations: Vec<(String, i64)> = Vec::new();
-  if !daemon.is_guarding() {
+  let lost = if ledger.is_none() { context.lost_ledger()? } else { None };
+  if let Some(lost) = &lost {
+    let text = format!("{lost} ({}); {}", lost.reason(), lost.advice());
+    degradations.push((text, 0));
+  } else if !daemon.is_guarding() {
     let text = match (daemon.pid, &daemon.health) {
       (Some(_), _) => "the daemon is still starting",
       (None, Some(_)) => "the daemon is not running: nothing is guarded",
@@ -225,12 +230,10 @@ impl StatusReport {
     }
     report.dropped = dropped(context, ledger)?;
     // An unreadable file is not guarded, and poison cannot be removed from a read-only file.
-    let text = match report.unguarded.len() {
-      0 => None,
-      1 => Some("1 file is not fully guarded".to_owned()),
-      n => Some(format!("{n} files are not fully guarded")),
-    };
-    report.degradations.extend(text.map(|text| (text, 0)));
+    if let n @ 1.. = report.unguarded.len() as u64 {
+      let (files, are) = (count(n, "file"), choose(n, "is", "are"));
+      report.degradations.push((format!("{files} {are} not fully guarded"), 0));
+    }
     Ok(report)
   }
 
@@ -437,7 +440,7 @@ fn megabytes(bytes: u64) -> String {
 fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
   let start = SystemClock.monotonic();
   loop {
-    let ledger = context.ledger_to_read()?;
+    let ledger = context.ledger_if_there()?;
     if DaemonState::find(context, ledger.as_ref())?.is_guarding() {
       return Ok(Status::Yes);
     }

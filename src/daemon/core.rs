@@ -18,6 +18,7 @@ use super::{
 use crate::{
   engine::{Engine, EngineError, Target, event::shown},
   files::RealFs,
+  plural,
   store::{PartKind, StateKey, StoreError},
 };
 
@@ -166,8 +167,8 @@ impl Core {
   pub(super) fn status_line(&self) -> String {
     let at = self.engine.clock().now();
     let n_files = self.engine.ledger().counts(at).map_or(0, |counts| counts.files);
-    let files = if n_files == 1 { "file" } else { "files" };
-    format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
+    let files = plural::count(n_files, "file");
+    format!("guarding {files} in {}", self.health.workspaces.join(", "))
   }
 
   pub(super) fn write_health(&mut self) -> Result<(), EngineError> {

@@ -38,6 +38,9 @@ pub struct Discovery {
   pub files: Vec<PathBuf>,
   /// What could not be found out, a sentence each: memory may be unguarded.
   pub notes: Vec<String>,
+  /// Those of the notes that also matter if a person named the directories: agents, limits and records come
+  /// from the configuration in any case.
+  pub unreadable: Vec<String>,
   /// The programs that can run after a quarantine.
   pub helpers: Helpers,
   /// Whether directories that are not listed need no guard. While a configuration cannot be read, the

@@ -22,6 +22,7 @@ use crate::{
   engine::{EventKind, Passed},
   gate::message::{ToDaemon, ToGate},
   os::socket::{Channel, Listener, address},
+  plural,
   store::{PartKind, StateKey},
 };
 
@@ -226,7 +227,8 @@ impl GateRequests {
         self.health.let_through = self.health.let_through.saturating_add(n.into());
         self.health.let_through_at = Some(around.engine.clock().now());
         self.health.why = Some(why.to_string());
-        let text = format!("the gate let {n} reads through unjudged: {why}");
+        let text =
+          format!("the gate let {} through unjudged: {why}", plural::count(n.into(), "read"));
         return vec![Action::Tell(EventKind::Degraded, text), self.stored()];
       }
       ToDaemon::Bye => return self.lose("the gate was stopped"),

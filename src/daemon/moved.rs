@@ -12,6 +12,7 @@ use super::{
 use crate::{
   engine::{EngineError, Target, event::shown},
   files::Workspace,
+  plural,
   store::{PartKind, StateKey},
 };
 
@@ -81,14 +82,13 @@ pub(super) fn find_lost_items(core: &mut Core) -> Result<(), EngineError> {
     core.engine.ledger_mut().remove_state(&StateKey::LostLedger)?;
     return core.engine.recovered(PartKind::LostLedger);
   }
-  let many = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
   let why = format!(
     "the ledger `{}` is new, or an older copy, and nothing is known about {} in {}: their texts are in a \
      ledger that was removed or replaced; stop memfw and bring the newest copy of that ledger back, or delete \
      these placeholders and restart memfw",
     shown(core.engine.ledger().path()),
-    many(n_placeholders, "placeholder"),
-    many(n_files, "file"),
+    plural::count(n_placeholders as u64, "placeholder"),
+    plural::count(n_files as u64, "file"),
   );
   core.engine.degrade(PartKind::LostLedger, &why)
 }

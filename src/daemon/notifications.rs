@@ -23,6 +23,7 @@ use super::{
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::subprocess::Subprocess,
+  plural,
   store::{EventFilter, EventRow, ItemFilter, Ledger, Part, PartKind, StateKey, StoreError},
 };
 
@@ -371,7 +372,8 @@ fn message(about: &[(String, News)]) -> String {
       format!("{} gave your agent an order; ", orders.into_iter().collect::<Vec<_>>().join(", "))
     }
   };
-  let blocks = if n == 1 { "1 block was".to_owned() } else { format!("{n} blocks were") };
+  let n = n as u64;
+  let blocks = format!("{} {}", plural::count(n, "block"), plural::choose(n, "was", "were"));
   let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
   format!(
     "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw quarantine list`.",

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{queue::Kind, service::seconds};
-use crate::engine::Target;
+use crate::{engine::Target, plural};
 
 /// How often an open file is read again (docs/adr/0002: a choice).
 const EVERY: Duration = Duration::from_mins(1);
@@ -103,11 +103,7 @@ impl OpenFiles {
   /// How this wakes the process, for `status`.
   pub(super) fn wakeups(&self) -> impl Iterator<Item = String> {
     let every = seconds(EVERY);
-    let files = |n: usize| match n {
-      0 => None,
-      1 => Some("a file".to_owned()),
-      n => Some(format!("{n} files")),
-    };
+    let files = |n: usize| (n > 0).then(|| plural::some(n as u64, "file"));
     let open = files(self.due.len())
       .map(|files| format!("reads {files} that another program keeps open every {every}"));
     let noted = files(self.noted.len())

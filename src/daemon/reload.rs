@@ -91,8 +91,17 @@ impl Daemon {
   }
 
   pub(super) fn configure(&mut self, config: Config, found: Discovery) -> Result<(), EngineError> {
-    let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, is_complete: _ } =
-      found;
+    let Discovery {
+      workspaces,
+      shapes,
+      is_named,
+      agent,
+      files,
+      notes,
+      helpers,
+      is_complete: _,
+      unreadable: _,
+    } = found;
     let old = self.core.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;
     let core = &mut self.core;

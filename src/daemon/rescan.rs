@@ -59,6 +59,8 @@ pub(super) struct Rescans {
   links: HashSet<PathBuf>,
   /// Memory files that are hidden by a mount.
   mounted: BTreeSet<PathBuf>,
+  /// Directories whose file system is mounted read-only.
+  read_only: HashSet<PathBuf>,
   /// Directories that need a rescan.
   dirty: BTreeSet<PathBuf>,
   /// The earliest time of the next rescan.
@@ -175,12 +177,17 @@ impl Rescans {
       .iter()
       .filter(|root| {
         let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
-        moved || self.incomplete.contains(*root)
+        // A mount that becomes read-only, or writable again, changes no stamp.
+        let is_other = mounts::is_read_only(root) != self.read_only.contains(*root);
+        moved || is_other || self.incomplete.contains(*root)
       })
       .cloned()
       .collect();
     for root in &concerned {
       core.engine.files().forget_root(root);
+      if self.read_only.contains(root) {
+        core.report(|core| forget_notes(core, root));
+      }
       core.report(|core| self.scan(core, root, Scan::Again));
     }
     // A mount over a single file does not affect the watched directories.
@@ -316,6 +323,16 @@ impl Rescans {
     self.unreadable.retain(|path| !path.starts_with(root));
     let unreadable = walk.problems.iter().filter(|one| one.may_pass());
     self.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
+    if mounts::is_read_only(root) {
+      self.read_only.insert(root.to_owned());
+      problems.push(format!(
+        "`{}` is mounted read-only: new text is judged, and poison in it cannot be taken out; mount it \
+         writable again, and memfw catches up",
+        shown(root)
+      ));
+    } else {
+      self.read_only.remove(root);
+    }
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -462,6 +479,7 @@ impl Rescans {
     self.polls.set(root, None, now);
     self.rooms.remove(root);
     self.incomplete.remove(root);
+    self.read_only.remove(root);
     self.retries.succeeded(root);
   }
 
@@ -485,6 +503,18 @@ fn written(path: &Path) -> Option<Written> {
   let nanos = u32::try_from(at.1).unwrap_or_default();
   let at = Duration::new(u64::try_from(at.0).unwrap_or_default(), nanos);
   Some(Written { size: found.len(), at })
+}
+
+/// Removes the stamps of files that could not be written, so that they are read again: memfw may be able to
+/// write them now.
+fn forget_notes(core: &mut Core, root: &Path) -> Result<(), EngineError> {
+  let at = core.engine.clock().now();
+  for row in core.engine.ledger().files()? {
+    if row.workspace == root && row.note.is_some() && row.status != FileStatus::Missing {
+      core.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+    }
+  }
+  Ok(())
 }
 
 /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be

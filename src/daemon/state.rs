@@ -35,10 +35,10 @@ use crate::{
   engine::{Engine, EngineError, Event, EventKind, Scored},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
+  plural,
   store::{PartKind, StateKey},
 };
 
-/// The key of the degradation when the user's rules are invalid.
 /// How long to wait for the ledger's lock. A lease may be held meanwhile, and openers of that file wait
 /// as well; other writers of the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
@@ -248,7 +248,7 @@ impl Daemon {
       self.core.enqueue(kind, target);
     }
     if let n @ 1.. = self.core.queue.n_stubborn() {
-      let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+      let files = plural::some(n as u64, "file");
       let every = seconds(LAST_RETRY);
       wakeups.push(format!("tries {files} that cannot be processed every {every}"));
     }

@@ -57,8 +57,8 @@ fn about(ledger: &Ledger, from: i64, to: i64) -> Result<Option<String>, EngineEr
   let events = ledger.event_counts(from, to)?;
   let n = |kind: EventKind| events.iter().find(|(other, _)| *other == kind).map_or(0, |(_, n)| *n);
   let counts = Counts {
-    kept: n(EventKind::Kept),
-    flagged: n(EventKind::Flagged),
+    kept: n(EventKind::Kept) + n(EventKind::Cleared),
+    flagged: n(EventKind::Flagged).saturating_sub(n(EventKind::Cleared)),
     quarantined: n(EventKind::Quarantined) + n(EventKind::Held),
     returned: n(EventKind::Returned),
     approved: n(EventKind::Approved),

@@ -8,7 +8,7 @@
 mod load;
 mod ngrams;
 
-use crate::{detect::Code, provenance::Trust};
+use crate::{detect::Code, plural::count, provenance::Trust};
 
 pub use load::{BUILT_IN, Exemplars, MAX_EXEMPLARS, MAX_TEXT_BYTES};
 pub use ngrams::Ngrams;
@@ -90,7 +90,11 @@ impl Exemplars {
     let texts: Vec<&str> = own.chain(more.iter().copied()).collect();
     let vectors = embed.embed(&texts)?;
     if vectors.len() != texts.len() {
-      return Err(format!("{} vectors came for {} texts", vectors.len(), texts.len()));
+      return Err(format!(
+        "{} came for {}",
+        count(vectors.len() as u64, "vector"),
+        count(texts.len() as u64, "text")
+      ));
     }
     Ok(vectors)
   }

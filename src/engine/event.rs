@@ -12,6 +12,7 @@ use super::origin::Origin;
 use crate::{
   detect::{Code, Layer},
   memory::BlockId,
+  plural,
   provenance::{Attestation, Source, Trust},
   store::{Ledger, NewEvent, StoreError},
 };
@@ -150,11 +151,7 @@ impl Event {
 
 /// The detail of the event that `n` blocks from before memfw were adopted.
 pub fn adopted(n: usize) -> String {
-  if n == 1 {
-    "1 block adopted unchanged".to_owned()
-  } else {
-    format!("{n} blocks adopted unchanged")
-  }
+  format!("{} adopted unchanged", plural::count(n as u64, "block"))
 }
 
 /// A score, rounded to three digits after the point.

@@ -508,13 +508,15 @@ pub(super) fn judge_found(
       && found.depth == Depth::Heads
       && policy::wants_encoder(input.trust, found.probabilities);
     if reads_on && !policy::decide(&findings, &input).leaves() {
-      // Text that must be taken out is taken out at once. The encoder decides about all other text, so
-      // findings of the heads that the encoder may overrule are not reported before.
+      // Text that must be taken out is taken out at once, and what the rules found is reported at once:
+      // the encoder may have much to read first. Only the findings of the heads wait for the encoder.
       findings.retain(|finding| finding.layer != Layer::Model);
       // The gain of power waits for the encoder, too; only blatant cases do not.
       input.authority = None;
       input.probabilities = Probabilities::default();
-      input.read = true;
+      // At a first start all notes of a person are judged, nobody has just written them, and the encoder
+      // withdraws most of what triggers find in them.
+      input.read = input.baseline;
     }
     may_consult &= !reads_on;
   }

@@ -7,7 +7,11 @@
 //! The engine gathers texts and records the results; its caller decides on which thread they are read.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, ops::Range, path::Path};
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+  path::Path,
+};
 
 use zeroize::Zeroizing;
 
@@ -27,7 +31,7 @@ use super::{
 };
 use crate::{
   detect::{
-    Code, Verdict,
+    Code, Layer, Verdict,
     model::{Assessor, Depth, Health},
   },
   files::Fs,
@@ -225,6 +229,8 @@ impl<F: Fs> Engine<F> {
     };
     let mut removals: Vec<Removal> = Vec::new();
     let mut events = Vec::new();
+    // The lines of each block that were judged again and are harmless.
+    let mut harmless: HashMap<usize, Vec<usize>> = HashMap::new();
     for unit in &units {
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
       let Some(after) = rows.get_mut(unit.index) else { continue };
@@ -242,7 +248,6 @@ impl<F: Fs> Engine<F> {
           continue;
         }
       }
-      let is_whole = says(block, &unit.lines) == says(block, &all(block));
       // Text in a file that may not be written was reported already, and is judged again when it may.
       let is_left = row.note.is_some() && after.codes.contains(&Code::LeftInPlace);
       if judgement.decision.leaves() && !is_left {
@@ -253,9 +258,14 @@ impl<F: Fs> Engine<F> {
         if known.codes != after.codes {
           events.push(told(&path, after, &judgement, &unit.origin));
         }
-      } else if is_whole && after.state == State::Flagged {
-        // The encoder does not share the suspicion.
-        after.clear(State::Validated);
+      } else {
+        let lines = harmless.entry(unit.index).or_default();
+        lines.extend(&unit.lines);
+        if says(block, lines) == says(block, &all(block)) && after.state == State::Flagged {
+          // The encoder does not share the suspicion.
+          events.push(withdrawn(&path, after, &judgement, &unit.origin));
+          after.clear(State::Validated);
+        }
       }
     }
     rows::divide(&mut rows);
@@ -394,6 +404,17 @@ fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin
     judgement.layer(),
     &decision.codes,
     decision.score,
+    "keep",
+  )
+}
+
+/// The event that a block is not flagged any more. It names the codes and the layer of the flag.
+fn withdrawn(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin) -> Event {
+  let layer = row.findings.read().first().map_or(Layer::Rules, |one| one.layer);
+  Event::new(EventKind::Cleared).path(path).block(&row.id).of(origin).decided(
+    layer,
+    &row.codes,
+    judgement.decision.score,
     "keep",
   )
 }

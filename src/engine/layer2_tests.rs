@@ -8,7 +8,7 @@ use std::{
 
 use super::{
   Reading,
-  testing::{World, said, web},
+  testing::{TRIGGER, World, said, web},
 };
 use crate::{
   config::Config,
@@ -17,7 +17,7 @@ use crate::{
     model::{Assessment, Assessor, Context, Depth, Health, Probabilities},
   },
   provenance::{Attestation, Attribution, Request, State},
-  store::{ItemFilter, Pending},
+  store::{EventFilter, EventKind, ItemFilter, Pending},
 };
 
 /// The encoder finds it poisonous; the heads find nothing.
@@ -358,4 +358,40 @@ fn text_that_was_left_out_of_one_file_is_new_in_another() {
   world.attribute();
   world.read_closely();
   assert!(!world.read().contains("new account"), "{}", world.read());
+}
+
+#[test]
+fn what_the_rules_find_is_flagged_before_the_encoder_reads_and_withdrawn_after() {
+  let mut world = World::scripted(Script::new());
+  world.append(TRIGGER);
+  let (state, codes) = world.last_block();
+  assert_eq!(state, State::Flagged, "at once");
+  assert!(!codes.is_empty() && world.wants_reading());
+  world.attribute();
+  world.read_closely();
+  assert_eq!(world.last_block(), (State::Validated, vec![]), "the encoder has the last word");
+  let events = world.engine.ledger().events(&EventFilter::default()).unwrap();
+  let cleared: Vec<_> = events.iter().filter(|one| one.event == EventKind::Cleared).collect();
+  assert_eq!(cleared.len(), 1);
+  assert_eq!(cleared[0].codes, codes);
+  // What the encoder finds is added.
+  let mut world = World::scripted(Script::new());
+  world.append(&format!("{}  There is a hidden instruction in the file.\n", QUIET));
+  let (state, before) = world.last_block();
+  assert_eq!(state, State::Flagged);
+  world.attribute();
+  world.read_closely();
+  let (state, after) = world.last_block();
+  assert_eq!(state, State::Flagged);
+  assert!(
+    after.len() > before.len() && after.contains(&Code::LikelyPoison),
+    "{before:?} {after:?}"
+  );
+}
+
+#[test]
+fn triggers_in_text_from_before_memfw_wait_for_the_encoder() {
+  let mut world = World::with(Config::default(), Some(Script::new()));
+  world.adopt("# Memory\n\n- The loud drum: there is a hidden instruction in the file.\n");
+  assert_eq!(world.last_block(), (State::Validated, vec![]));
 }

@@ -1,6 +1,8 @@
 //! Tests that approved text returns once, to its place, whatever happened to its placeholder.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 
 use super::{
@@ -192,6 +194,38 @@ fn text_is_not_appended_into_a_comment_that_only_a_marker_closes() {
     assert!(matches!(refused, Err(EngineError::Refused { .. })), "{at_end}: {refused:?}");
   }
   assert!(!world.read().contains(OVERRIDE.trim_end()), "{}", world.read());
+}
+
+#[test]
+fn the_rest_of_a_list_keeps_a_marker_when_an_item_in_its_middle_comes_back() {
+  let mut world = World::new(Config { markers: Markers::Wrap, ..Config::default() });
+  world.adopt("# Notes\n");
+  world.write(&format!("# Notes\n\n- a cat\n{OVERRIDE}- a dog\n- a walk\n"));
+  world.pass();
+  world.settle();
+  let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+  let id = items.first().unwrap().id.clone();
+  assert_eq!(world.read().matches("<!-- /memfw -->").count(), 1, "{}", world.read());
+  approve(&mut world, &id).unwrap();
+  world.settle();
+  let text = world.read();
+  let mut ids = HashSet::new();
+  let mut open = false;
+  for line in text.lines() {
+    match line {
+      "<!-- /memfw -->" => open = false,
+      _ if line.starts_with("<!-- memfw:id=") => {
+        open = true;
+        assert!(ids.insert(line.split(' ').nth(1)), "an id opens once: {text}");
+      }
+      _ if line.starts_with("- ") => assert!(open, "`{line}` has no marker: {text}"),
+      _ => {}
+    }
+  }
+  assert_eq!(ids.len(), 3, "{text}");
+  let before = text;
+  world.settle();
+  assert_eq!(world.read(), before);
 }
 
 proptest! {

@@ -4,6 +4,7 @@
 use super::{Engine, EngineError, Event, EventKind};
 use crate::{
   files::Fs,
+  plural,
   store::{Dropped, Keep, PRUNED_AT_ONCE, backup},
 };
 
@@ -36,7 +37,7 @@ impl<F: Fs> Engine<F> {
     ]
     .into_iter()
     .filter(|(n, _)| *n > 0)
-    .map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" }))
+    .map(|(n, what)| plural::count(n, what))
     .collect();
     if !parts.is_empty() {
       self.tell(Event::new(EventKind::Pruned).detail(parts.join(", ")))?;

@@ -155,22 +155,43 @@ impl View {
 }
 
 /// Gives consecutive blocks under one marker separate markers if they differ in source, trust, state or
-/// findings, so that no block is marked with the source of its neighbour.
+/// findings, so that no block is marked with the source of its neighbour. Because an id opens only once in
+/// a file, blocks that another block has come between also get a marker of their own.
 pub(super) fn divide(rows: &mut [BlockRow]) {
-  let mut before: Option<(BlockId, BlockId, Vec<Said>)> = None;
-  for row in rows {
+  let mut runs: Vec<(BlockId, Range<usize>)> = Vec::new();
+  let mut before: Option<(BlockId, Vec<Said>)> = None;
+  for (index, row) in rows.iter().enumerate() {
     let Some(old) = row.marker.clone() else {
       before = None;
       continue;
     };
-    let said = said(row);
-    let new = match &before {
-      Some((last, new, other)) if *last == old && *other == said => new.clone(),
-      Some((last, ..)) if *last == old => row.id.clone(),
-      _ => old.clone(),
-    };
-    row.marker = Some(new.clone());
-    before = Some((old, new, said));
+    let now = (old.clone(), said(row));
+    match runs.last_mut() {
+      Some((_, run)) if before.as_ref() == Some(&now) => run.end = index + 1,
+      _ => runs.push((old, index..index + 1)),
+    }
+    before = Some(now);
+  }
+  let ids = |rows: &[BlockRow], run: &Range<usize>| -> Vec<BlockId> {
+    rows.get(run.clone()).unwrap_or_default().iter().map(|row| row.id.clone()).collect()
+  };
+  // The run with the block that a marker is named after keeps the marker, or else the first run.
+  let mut keepers: HashMap<BlockId, usize> = HashMap::new();
+  for (index, (old, run)) in runs.iter().enumerate() {
+    let is_named = ids(rows, run).contains(old);
+    let keeper = keepers.entry(old.clone()).or_insert(index);
+    *keeper = if is_named { index } else { *keeper };
+  }
+  for (index, (old, run)) in runs.into_iter().enumerate() {
+    if keepers.get(&old) == Some(&index) {
+      continue;
+    }
+    let own = ids(rows, &run).into_iter().find(|id| !keepers.contains_key(id));
+    let Some(own) = own else { continue };
+    keepers.insert(own.clone(), index);
+    for row in rows.get_mut(run).into_iter().flatten() {
+      row.marker = Some(own.clone());
+    }
   }
 }
 

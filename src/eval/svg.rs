@@ -10,6 +10,7 @@ use super::{
   curve::{DECADES, on_log_axis},
   report::{Report, ScoreCurve},
 };
+use crate::plural::count;
 
 /// Side of a plot, in units of the drawing.
 const SIDE: f64 = 320.0;
@@ -39,8 +40,10 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
   let shown: String = inputs.chars().take(MAX_INPUT).collect();
   let cut = if shown.len() < inputs.len() { "…" } else { "" };
   let title = format!(
-    "memfw eval: {} attacks, {} benign, layers {}: {shown}{cut}",
-    report.cases.attacks, report.cases.benign, report.setup.layers
+    "memfw eval: {}, {} benign, layers {}: {shown}{cut}",
+    count(report.cases.attacks, "attack"),
+    report.cases.benign,
+    report.setup.layers
   );
   writeln!(out, "<title>{}</title>", escaped(&title))?;
   writeln!(out, "<rect width=\"860\" height=\"470\" fill=\"#fff\"/>")?;
@@ -147,11 +150,11 @@ fn calibration(out: &mut String, curve: &ScoreCurve, colour: &str) -> std::fmt::
     writeln!(
       out,
       "<path stroke=\"{colour}\" d=\"M{x:.1} {:.1}L{x:.1} {:.1}\"/>\
-       <circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{} lines</title></circle>",
+       <circle cx=\"{x:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"><title>{}</title></circle>",
       y(low),
       y(high),
       y(rate),
-      bin.attacks.n
+      count(bin.attacks.n, "line")
     )?;
   }
   Ok(())

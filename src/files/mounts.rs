@@ -21,6 +21,12 @@ pub fn points() -> Vec<PathBuf> {
   table.map(|table| points_of(&table)).unwrap_or_default()
 }
 
+/// Whether the file system of a directory is mounted read-only; `false` if that cannot be determined.
+pub fn is_read_only(dir: &Path) -> bool {
+  let found = rustix::fs::statvfs(dir);
+  found.is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
 /// The fifth word of each line (proc(5)), in which blanks and backslashes are written in octal digits.
 fn points_of(table: &[u8]) -> Vec<PathBuf> {
   let lines = table.split(|byte| *byte == b'\n');

@@ -28,6 +28,7 @@ use crate::{
     gate::{Barrier, GateError},
   },
   os::{Clock as _, SystemClock, lock::holds_write_lock, socket::Channel, systemd, user},
+  plural,
 };
 
 /// How long readers wait before the daemon has sent its bound.
@@ -301,7 +302,8 @@ impl EventLoop {
       Ok(true) => {
         let n = u32::try_from(self.shared.barrier.watched().len()).unwrap_or(u32::MAX);
         tracing::info!(target: "memfw", dir = %crate::os::Shown(dir), "readers wait");
-        tell(systemd::status(&format!("readers of {n} directories wait")));
+        let directories = plural::choose(n.into(), "directory", "directories");
+        tell(systemd::status(&format!("readers of {n} {directories} wait")));
         self.send(&ToDaemon::Gated { n });
       }
       Err(error) => {

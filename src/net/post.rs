@@ -21,7 +21,7 @@ pub enum NetError {
   #[error("{0}")]
   Url(String),
   /// More texts than one request may have.
-  #[error("{0} texts are more than one request may have")]
+  #[error("too many texts for one request: {0}")]
   TooMany(usize),
   /// The server did not answer in time.
   #[error("no answer came within {} ms", .0.as_millis())]

@@ -127,10 +127,17 @@ impl Installation {
     self.settings.broken.is_none()
   }
 
+  /// That the configuration cannot be read, why, and what to do; `None` if it can, or if there is none.
+  pub fn unreadable(&self) -> Option<String> {
+    let why = self.settings.broken.as_ref()?;
+    Some(format!(
+      "the configuration cannot be read, so its defaults apply: {why}; correct the file or its permissions \
+       (`openclaw doctor` checks it), and memfw reads it again"
+    ))
+  }
+
   fn find_agents(&mut self, env: &OpenClawEnv) {
-    if let Some(why) = &self.settings.broken {
-      self.notes.push(format!("the configuration cannot be read, so its defaults apply: {why}"));
-    }
+    self.notes.extend(self.unreadable());
     let entries = self.roster();
     let owner = self.owner(&entries);
     let defaults = self.settings.at(&["agents", "defaults"]).cloned();

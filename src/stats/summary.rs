@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::Counts;
+use crate::plural::{choose, count, times};
 
 /// The figures of one day, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,10 +23,9 @@ pub fn summary(day: &Day) -> Option<String> {
     return None;
   }
   let counts = &day.counts;
-  let blocks = if counts.seen() == 1 { "block" } else { "blocks" };
   let mut text = format!(
-    "{} {blocks} seen, {} kept, {} flagged, {} quarantined",
-    counts.seen(),
+    "{} seen, {} kept, {} flagged, {} quarantined",
+    count(counts.seen(), "block"),
     counts.kept,
     counts.flagged,
     counts.quarantined
@@ -40,18 +40,13 @@ pub fn summary(day: &Day) -> Option<String> {
       write!(text, ", {n} {what}").ok();
     }
   }
-  match day.degraded {
-    0 => {}
-    1 => text.push_str("; protection was reduced once"),
-    n => {
-      write!(text, "; protection was reduced {n} times").ok();
-    }
+  if day.degraded > 0 {
+    write!(text, "; protection was reduced {}", times(day.degraded)).ok();
   }
   match day.waiting {
     0 => text.push_str("; nothing waits for review"),
-    1 => text.push_str("; 1 waits for review"),
     n => {
-      write!(text, "; {n} wait for review").ok();
+      write!(text, "; {n} {} for review", choose(n, "waits", "wait")).ok();
     }
   }
   Some(text)

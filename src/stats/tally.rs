@@ -26,6 +26,8 @@ pub enum What {
   Kept,
   /// It stays, with findings.
   Flagged,
+  /// It was flagged, and a layer that read it later found nothing in it.
+  Cleared,
   /// It was taken out.
   Quarantined,
   /// It came back and was taken out again.
@@ -92,6 +94,10 @@ impl Counts {
 
   fn add(&mut self, what: What, n: u64) {
     let count = match what {
+      What::Cleared => {
+        self.flagged = self.flagged.saturating_sub(n);
+        &mut self.kept
+      }
       What::Kept | What::Adopted(_) => &mut self.kept,
       What::Flagged => &mut self.flagged,
       What::Quarantined => &mut self.quarantined,
@@ -172,6 +178,9 @@ impl Tally {
         return;
       }
       self.no_longer_kept(one);
+    }
+    if let (What::Cleared, Some(block)) = (one.what, one.adopted) {
+      self.flagged.remove(block);
     }
     let n = match one.what {
       // Blocks with findings were counted as flagged.
@@ -400,6 +409,18 @@ mod tests {
     for counts in [found.files[0].counts, found.sources[0].counts, found.days[0].counts] {
       assert_eq!((counts.kept, counts.flagged), (1, 2), "{found:?}");
     }
+  }
+
+  #[test]
+  fn a_withdrawn_flag_counts_as_kept() {
+    let codes = &[Code::TriggerCombination];
+    let flagged = Happening { what: What::Flagged, codes, ..PLAIN };
+    let cleared = Happening { what: What::Cleared, at: 9, codes, ..PLAIN };
+    let found = figures(&[PLAIN, flagged, flagged, cleared]);
+    let counts = |counts: Counts| (counts.kept, counts.flagged, counts.seen());
+    assert_eq!(counts(found.all.counts), (2, 1, 3));
+    assert_eq!(counts(found.codes[0].counts), (1, 1, 2));
+    assert_eq!(counts(figures(&[cleared]).all.counts), (1, 0, 1), "its flag is of an earlier day");
   }
 
   #[test]

@@ -12,6 +12,7 @@ use super::{
   FileRow, Ledger, Micros, OriginRecord, StoreError, baseline, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
+  id,
 };
 use crate::{
   detect::{Code, KeptFindings},
@@ -126,6 +127,10 @@ pub struct Place {
   pub block: BlockRow,
 }
 
+/// The ids that a marker may have, of all files.
+const MARKED: &str =
+  "SELECT id FROM block UNION SELECT marker AS id FROM block WHERE marker IS NOT NULL";
+
 impl Ledger {
   /// The current blocks of a file, in order.
   pub fn blocks(&self, file_id: i64) -> Result<Vec<BlockRow>, StoreError> {
@@ -178,6 +183,29 @@ impl Ledger {
       let Some((path, present, key)) = found else { return baseline::by_id(conn, id) };
       let block = load(conn, "key = ?1", [key])?.pop();
       Ok(block.map(|stored| Place { path, present, block: stored.row }))
+    })
+  }
+
+  /// The blocks of the marker with this id or prefix, or the block with it, current or former; the current
+  /// ones come first, in order. Baseline blocks that never changed have no marker.
+  pub fn marked(&self, prefix: &str) -> Result<(BlockId, Vec<Place>), StoreError> {
+    self.read(|conn| {
+      let id = id::resolve(conn, MARKED, prefix)?;
+      let path = |key: i64| -> Result<(PathBuf, bool), Fault> {
+        let sql = "SELECT f.path, b.present FROM block b JOIN file f ON f.id = b.file
+                   WHERE b.key = ?1";
+        let found = conn
+          .prepare_cached(sql)?
+          .query_row([key], |row| Ok((column::path(row, 0)?, row.get::<_, bool>(1)?)))?;
+        Ok(found)
+      };
+      let mut places = Vec::new();
+      for stored in load(conn, "marker = ?1 OR id = ?1", [id.as_str()])? {
+        let (path, present) = path(stored.key)?;
+        places.push(Place { path, present, block: stored.row });
+      }
+      places.sort_by_key(|place| !place.present);
+      Ok((id, places))
     })
   }
 

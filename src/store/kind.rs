@@ -32,6 +32,9 @@ pub enum EventKind {
   /// Fresh lines stay, with findings.
   #[strum(message = "block flagged")]
   Flagged,
+  /// The encoder has read a flagged block and finds it harmless.
+  #[strum(message = "flag withdrawn")]
+  Cleared,
   /// A block went into quarantine.
   #[strum(message = "block quarantined")]
   Quarantined,

@@ -88,10 +88,7 @@ impl Colours {
   }
 }
 
-/// A number with its noun: `1 file`, `2 files`.
-pub fn count(n: u64, what: &str) -> String {
-  if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
+pub use crate::plural::count;
 
 /// The output of a command.
 pub struct Out {

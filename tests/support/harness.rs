@@ -156,6 +156,7 @@ impl Harness<RealFs> {
       agent,
       files: vec![],
       notes: vec![],
+      unreadable: vec![],
       helpers,
       is_complete: true,
     };

@@ -55,7 +55,7 @@ impl What {
     Some(match (command, name) {
       ("withdraw", "ID") => Self::Approval,
       (_, "ID" | "ID|FILE:LINE") => Self::Item,
-      (_, "FILE[:LINE]") | ("restore" | "retrust", "FILE") => Self::File,
+      (_, "FILE[:LINE]|ID") | ("restore" | "retrust", "FILE") => Self::File,
       (_, "KEY") => Self::Key,
       ("set", "VALUE") => Self::Value,
       (_, "SOURCE") => Self::Source,
@@ -231,7 +231,7 @@ mod tests {
     for value in [
       "approve ID|FILE:LINE",
       "withdraw ID",
-      "provenance FILE[:LINE]",
+      "provenance FILE[:LINE]|ID",
       "restore FILE",
       "show KEY",
       "set KEY",

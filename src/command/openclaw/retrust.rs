@@ -22,12 +22,13 @@ use crate::{
     inspect::{DROPPED, TRUSTED},
   },
   os::{Clock as _, SystemClock, WriteLock, paths},
+  plural,
   provenance::State,
   store::{BlockRow, FileRow, Ledger},
   terminal::{
     escape::{Escape, terminal},
     failure::Failure,
-    output::Style,
+    output::{Style, count},
     time,
   },
 };
@@ -192,7 +193,7 @@ impl Case {
     }
     match lines.len().saturating_sub(PREVIEW_LINES) {
       0 => Ok(()),
-      more => out.line(&format!("    ... and {more} lines more")),
+      more => out.line(&format!("    ... and {} more", count(more as u64, "line"))),
     }
   }
 
@@ -293,10 +294,9 @@ fn doubts(known: Option<&FileRow>, hash: ContentHash, blocks: &[BlockRow]) -> Ve
     }
     Some(row) => doubts.extend(row.note.clone()),
   }
-  match blocks.iter().filter(|block| is_doubtful(block)).count() {
-    0 => {}
-    1 => doubts.push("a block in it is flagged or not judged".to_owned()),
-    n => doubts.push(format!("{n} blocks in it are flagged or not judged")),
+  if let n @ 1.. = blocks.iter().filter(|block| is_doubtful(block)).count() as u64 {
+    let (blocks, are) = (plural::some(n, "block"), plural::choose(n, "is", "are"));
+    doubts.push(format!("{blocks} in it {are} flagged or not judged"));
   }
   doubts
 }

@@ -15,10 +15,11 @@ pub const DEFAULT_DAYS: u32 = 30;
 /// The most events that are counted, the newest ones: a year of a busy agent, read in about a second.
 const MAX_EVENTS: u32 = 500_000;
 /// The events that are counted.
-const COUNTED: [EventKind; 8] = [
+const COUNTED: [EventKind; 9] = [
   EventKind::Adopted,
   EventKind::Kept,
   EventKind::Flagged,
+  EventKind::Cleared,
   EventKind::Quarantined,
   EventKind::Held,
   EventKind::Returned,
@@ -80,6 +81,7 @@ fn count(tally: &mut Tally, row: &EventRow) {
     EventKind::Adopted => What::Adopted(row.count.unwrap_or(0)),
     EventKind::Kept => What::Kept,
     EventKind::Flagged => What::Flagged,
+    EventKind::Cleared => What::Cleared,
     EventKind::Quarantined | EventKind::Held => What::Quarantined,
     EventKind::Returned => What::Returned,
     EventKind::Approved => What::Approved,

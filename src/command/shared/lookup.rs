@@ -7,7 +7,8 @@ use crate::{
   app::paths::resolved,
   config::nearest,
   engine::event::shown,
-  store::{Item, ItemFilter, Ledger},
+  memory::BlockId,
+  store::{Item, ItemFilter, Ledger, Place, StoreError},
   terminal::failure::Failure,
 };
 
@@ -59,6 +60,31 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
     None => "`memfw status` lists what is guarded".to_owned(),
   };
   Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
+}
+
+/// The id in what people copy from a comment in a file: `id=a1b2c3`, `memfw:id=a1b2c3` or `memfw:a1b2c3`.
+pub fn bare_id(typed: &str) -> &str {
+  let typed = typed.strip_prefix("memfw:").unwrap_or(typed);
+  typed.strip_prefix("id=").unwrap_or(typed)
+}
+
+/// Blocks by the id of their marker: the id, and the blocks that it encloses. `None` if the name is that
+/// of an item, or unknown.
+pub fn find_marked(ledger: &Ledger, name: &str) -> Result<Option<(BlockId, Vec<Place>)>, Failure> {
+  let (id, places) = match ledger.marked(name) {
+    Ok(found) => found,
+    Err(StoreError::UnknownId { .. }) => return Ok(None),
+    Err(error) => return Err(error.into()),
+  };
+  match ledger.item(name) {
+    // A whole id is itself, also where it is the beginning of others.
+    Ok(item) if item.id == id || !id.as_str().eq_ignore_ascii_case(name) => Ok(None),
+    Err(StoreError::AmbiguousId { .. }) if !id.as_str().eq_ignore_ascii_case(name) => Ok(None),
+    Ok(_) | Err(StoreError::AmbiguousId { .. } | StoreError::UnknownId { .. }) => {
+      Ok(Some((id, places)))
+    }
+    Err(error) => Err(error.into()),
+  }
 }
 
 /// The item with an id, with the beginning of an id, or at a place in a file.

@@ -16,6 +16,7 @@ use super::{
   model::{ReadResult, Record, Session, Window},
   parse::{self, MAX_EVENT},
 };
+use crate::plural;
 
 const EVENTS: &str = "transcript_events";
 /// A short row for each event. A time in it is found without passing by the event's text.
@@ -408,7 +409,7 @@ fn body(row: &Row<'_>) -> rusqlite::Result<Result<Vec<u8>, String>> {
   }
   let length = whole(row, 4)?.or(whole(row, 5)?);
   Ok(Err(match length {
-    Some(length) => format!("it is {length} bytes long"),
+    Some(length) => format!("it is {} long", plural::count(length.unsigned_abs(), "byte")),
     None => "it is empty".to_owned(),
   }))
 }

@@ -5,6 +5,7 @@
 
 use super::card::{Around, Card};
 use crate::{
+  plural::times,
   provenance::{Source, State},
   terminal::{
     escape::{Escape, terminal},
@@ -160,8 +161,7 @@ fn story(card: &Card) -> String {
   let source = terminal(card.source.as_str());
   let again = match card.occurrences {
     0 | 1 => String::new(),
-    2 => " It came back once and was taken out again.".to_owned(),
-    n => format!(" It came back {} times and was taken out again.", n - 1),
+    n => format!(" It came back {} and was taken out again.", times(u64::from(n) - 1)),
   };
   format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
 }
