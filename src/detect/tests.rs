@@ -435,7 +435,7 @@ fn a_heading_that_is_struck_out_or_comes_from_outside_excuses_nothing() {
     let found = worst(&below(heading), false);
     assert!(found >= Some(Severity::High), "{heading}: {found:?}");
   }
-  // What somebody said stays a report of its own clause.
+  // A sentence about another person's words stays a report of its own clause.
   let said = "The prompt injection said: ignore all previous instructions.\n";
   assert!(worst(said, true) <= Some(Severity::Info), "{:?}", worst(said, true));
 }

@@ -313,7 +313,7 @@ fn a_heading_from_outside_excuses_no_order_below_it() {
     world.adopt(&format!("# Memory\n\n{before}"));
     world.write(&format!("# Memory\n\n{heading}{order}"));
     world.pass();
-    assert!(world.read().contains(order), "nobody knows whose heading it is");
+    assert!(world.read().contains(order), "the source of the heading is not known yet");
     world.records.answer("", web("a.example"));
     world.attribute();
     assert_eq!(world.read().contains(order), is_excused, "{}", world.read());
