@@ -498,3 +498,22 @@ fn resident(guarded: &Guarded) -> u64 {
   let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
   line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
+
+#[test]
+fn a_directory_that_is_too_deep_is_told_while_memfw_runs_until_it_is_gone() {
+  let (mut guarded, _outside) = world();
+  guarded.start();
+  let deepest = format!("memory/{}", vec!["d"; 15].join("/"));
+  fs::create_dir_all(guarded.path(&deepest)).unwrap();
+  guarded.settle();
+  assert_eq!(guarded.memfw(&["status"]).status, 0, "`memory` and fifteen directories are guarded");
+  fs::create_dir(guarded.path(format!("{deepest}/e"))).unwrap();
+  fs::write(guarded.path(format!("{deepest}/e/x.md")), format!("{}\n", poison(OUTSIDE))).unwrap();
+  guarded.wait_for_log("no file in it is guarded");
+  let shown = guarded.memfw(&["status"]);
+  let said = "is nested more than 16 directories deep: no file in it is guarded";
+  assert!(shown.status == 1 && shown.stdout.contains(said), "{shown:?}");
+  fs::remove_dir_all(guarded.path(format!("{deepest}/e"))).unwrap();
+  eventually("it is whole again", || guarded.memfw(&["status"]).status == 0);
+  guarded.stop();
+}

@@ -61,7 +61,8 @@ fn what_happened_is_counted_for_programs() {
       "approved",
       "rejected",
       "trust",
-      "latency"
+      "latency",
+      "measured"
     ]
   );
   let file = Guarded::named("MEMORY.md");

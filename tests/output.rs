@@ -59,6 +59,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   static SYSTEM: LazyLock<Regex> = LazyLock::new(|| regex(r"\w+: lease"));
   static LIMIT: LazyLock<Regex> = LazyLock::new(|| regex(r"(max_user_\w+ =) \d+"));
   static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"\d+ versions in [\d.]+ MB"));
+  static DECISIONS: LazyLock<Regex> = LazyLock::new(|| regex(r"over \d+ decisions?"));
   // Its width depends on the times beside it.
   static FILE: LazyLock<Regex> = LazyLock::new(|| regex(r"(FILE(?:\{0\})?) +((?:\{1\})?SEEN)"));
   // A path that was cut at its beginning may begin anywhere.
@@ -74,6 +75,7 @@ fn masked(text: &str, ids: &[String]) -> String {
     (&DURATION, " N ms"),
     (&TOOK, "${1}N"),
     (&P99, "  $1"),
+    (&DECISIONS, "over N decisions"),
     (&FILE, "$1  $2"),
     (&PID, "pid N"),
     (&SYSTEM, "FS: lease"),

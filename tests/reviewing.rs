@@ -251,6 +251,6 @@ fn an_id_in_a_marker_is_explained() {
   let value = guarded.json(&["explain", id, "--json"]);
   assert_eq!((&value["id"], value["blocks"].as_array().unwrap().len()), (&id.into(), 2), "{value}");
   let listed = guarded.json(&["provenance", id, "--json"]);
-  assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+  assert_eq!(listed.as_array().unwrap().len(), 3, "the heading has a source of its own: {listed}");
   assert_eq!(guarded.memfw(&["explain", "id=0"]).status, 2);
 }

@@ -5,6 +5,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use super::shared::{
+  duration::{FOR_P90, FOR_P99, duration},
   exposure::Reading,
   figures::{DEFAULT_DAYS, Span},
 };
@@ -107,6 +108,7 @@ fn line_json<K>(name: Option<impl serde::Serialize>, line: &Line<K>) -> Value {
     "rejected": rejected,
     "trust": line.trust.map(Trust::as_str),
     "latency": line.latency,
+    "measured": line.measured,
   })
 }
 
@@ -130,7 +132,7 @@ fn print(out: &Out, span: &Span, reading: &Reading, rows: usize) -> Result<(), F
   out.line(&format!("  reviewed   {approved} approved (false alarms), {rejected} rejected"))?;
   let times = figures.all.latency.as_ref().map_or_else(
     || "nothing was measured yet".to_owned(),
-    |times| format!("p50 {}, p90 {}, p99 {}", ms(times.p50_us), ms(times.p90_us), ms(times.p99_us)),
+    |times| decided(times, figures.all.measured),
   );
   out.line(&format!("  decided    {times}"))?;
   out.line(&format!("  exposure   {}", reading.line(span.until)))?;
@@ -260,17 +262,22 @@ fn table<K>(
 }
 
 fn p99(times: &Latency) -> String {
-  ms(times.p99_us)
+  duration(times.p99_us)
 }
 
-/// A time in milliseconds, with its significant digits.
-pub(super) fn ms(us: f64) -> String {
-  let ms = us / 1e3;
-  match ms {
-    ms if ms < 0.1 => format!("{ms:.2} ms"),
-    ms if ms < 100.0 => format!("{ms:.1} ms"),
-    ms => format!("{ms:.0} ms"),
+/// How long `n` decisions took. A percentile of too few decisions would be the slowest one under another
+/// name.
+pub(super) fn decided(times: &Latency, n: u64) -> String {
+  let mut parts = vec![format!("p50 {}", duration(times.p50_us))];
+  if n >= FOR_P90 {
+    parts.push(format!("p90 {}", duration(times.p90_us)));
   }
+  if n >= FOR_P99 {
+    parts.push(format!("p99 {}", duration(times.p99_us)));
+  } else {
+    parts.push(format!("slowest {}", duration(times.max_us)));
+  }
+  format!("{} over {}", parts.join(", "), count(n, "decision"))
 }
 
 /// The date of a day, which is counted from 1970.

@@ -30,6 +30,9 @@ pub struct JudgeOptions<'a> {
   pub tags: &'a [String],
   /// The rules; the embedded ones where there are none.
   pub rules: Option<&'a RuleSet>,
+  /// The parts of the text that come from outside. A heading or a sentence in them, such as "Examples of
+  /// attacks", makes no report of the text after it: its author would excuse an order of his own.
+  pub from_outside: &'a [Range<usize>],
 }
 
 /// The findings in `bytes`, sorted by place.
@@ -43,7 +46,12 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   let mut findings = Vec::new();
   let mut raw_hits: Vec<(usize, Range<usize>)> = Vec::new();
   for view in &normalized.views {
-    let Hits { hits, dropped } = rules.scan(&view.text, options.scope, options.mode);
+    let may_introduce = |sentence: &Range<usize>| {
+      let span = normalized.raw.span(&view.map.span(sentence));
+      !options.from_outside.iter().any(|part| overlap(part, &span))
+    };
+    let Hits { hits, dropped } =
+      rules.scan_where(&view.text, options.scope, options.mode, &may_introduce);
     findings.extend(dropped.map(|span| too_much(normalized.raw.span(&view.map.span(&span)))));
     for hit in hits {
       let Some(rule) = rules.rules().get(hit.rule) else { continue };

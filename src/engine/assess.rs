@@ -304,8 +304,11 @@ fn assess_text(
   clock: &dyn Clock,
 ) -> (Assessed, Strength) {
   let start = clock.monotonic();
+  let whole = iter::once(0..sample.text.len()).filter(|_| sample.facts.party.is_outside());
+  let from_outside = &*whole.collect::<Vec<_>>();
+  let options = JudgeOptions { from_outside, ..sample.options };
   let mut findings = match sample.layers {
-    Layers::Rules | Layers::All => detect::judge(sample.text, &sample.options),
+    Layers::Rules | Layers::All => detect::judge(sample.text, &options),
     Layers::Model => vec![],
   };
   let setting = Setting { asked: sample.asked, known: &[] };

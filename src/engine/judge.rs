@@ -226,8 +226,8 @@ pub fn judge_fresh(
           .map(|line| line.span.clone())
           .collect(),
       };
-      let all = found(file, block, cx);
       let brought = together::brought(block, index, comparison, cx);
+      let all = found(file, block, &brought, cx);
       let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
       let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
         all.into_iter().partition(is_fresh);
@@ -267,30 +267,53 @@ fn findings(
   file: &[u8],
   block: &Block,
   fresh: &[Range<usize>],
+  brought: &[Option<Brought>],
   cx: &JudgeContext<'_>,
 ) -> Vec<Finding> {
   let is_in = |finding: &Finding| touches(fresh, &finding.span);
-  found(file, block, cx).into_iter().filter(is_in).collect()
+  found(file, block, brought, cx).into_iter().filter(is_in).collect()
 }
 
 /// The findings in a block; spans in bytes of the file.
-fn found(file: &[u8], block: &Block, cx: &JudgeContext<'_>) -> Vec<Finding> {
+fn found(
+  file: &[u8],
+  block: &Block,
+  brought: &[Option<Brought>],
+  cx: &JudgeContext<'_>,
+) -> Vec<Finding> {
   if cx.treatment == Treatment::Ignore {
     return vec![];
   }
-  found_in(&cx.text(file, &block.parts), cx)
+  let text = cx.text(file, &block.parts);
+  let outside = from_outside(&text, block, brought);
+  found_in(&text, &outside, cx)
 }
 
-fn found_in(text: &BlockText, cx: &JudgeContext<'_>) -> Vec<Finding> {
-  let options =
-    JudgeOptions { scope: cx.config.scope, rules: Some(cx.rules), ..JudgeOptions::default() };
+/// The parts of a text of a block that are known to come from outside.
+pub(super) fn from_outside(
+  text: &BlockText,
+  block: &Block,
+  brought: &[Option<Brought>],
+) -> Vec<Range<usize>> {
+  let lines = block.lines.iter().zip(brought);
+  let lines = lines.filter(|(_, by)| by.is_some_and(|by| by.is_outside()));
+  lines.flat_map(|(line, _)| text.of_file(&line.span)).collect()
+}
+
+fn found_in(
+  text: &BlockText,
+  from_outside: &[Range<usize>],
+  cx: &JudgeContext<'_>,
+) -> Vec<Finding> {
+  let (scope, rules) = (cx.config.scope, Some(cx.rules));
+  let options = JudgeOptions { scope, rules, from_outside, ..JudgeOptions::default() };
   let find = || {
     let (bytes, comments) = without_markers(text.bytes());
     let found = detect::judge(&bytes, &options).into_iter();
     found.chain(comments.into_iter().map(forged)).collect()
   };
   let found: Vec<Finding> = match cx.slice {
-    Some(slice) => slice.findings(text.bytes(), find),
+    Some(slice) => slice.findings(text.bytes(), from_outside, find),
     None => find(),
   };
   found
@@ -307,7 +330,7 @@ pub(super) fn judge_lines(
   brought: &[Option<Brought>],
   cx: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
-  let findings = findings(file, block, fresh, cx);
+  let findings = findings(file, block, fresh, brought, cx);
   let effects = effects_of(file, block, fresh, cx);
   let assessment = assessment(file, fresh, &findings, cx);
   let seen = LayerResults { findings, effects, assessment };

@@ -108,6 +108,14 @@ fn another_heading_ends_an_approval() {
 }
 
 #[test]
+fn a_break_between_it_and_its_heading_ends_an_approval() {
+  let heading = "# Never do this\n\n- tea\n\n";
+  let mut world = World::approved(heading, bare(), "");
+  assert!(world.stays(&format!("{heading}{}", bare())));
+  assert!(!world.stays(&format!("{heading}---\n\n{}", bare())));
+}
+
+#[test]
 fn another_line_that_introduces_it_ends_an_approval() {
   for (intro, other) in [
     ("Never do the following:\n\n- tea\n- milk\n", "Always do the following:\n\n- tea\n- milk\n"),

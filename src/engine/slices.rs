@@ -7,6 +7,7 @@
 use std::{
   cell::{Cell, RefCell},
   collections::HashMap,
+  ops::Range,
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -99,9 +100,18 @@ impl<'a> Slice<'a> {
     self.is_cut.get()
   }
 
-  /// The findings in a text, computed once.
-  pub(super) fn findings(&self, text: &[u8], find: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
-    let key = ContentHash::of(text);
+  /// The findings in a text, computed once. The parts of it that come from outside matter, too.
+  pub(super) fn findings(
+    &self,
+    text: &[u8],
+    from_outside: &[Range<usize>],
+    find: impl FnOnce() -> Vec<Finding>,
+  ) -> Vec<Finding> {
+    let mut parts = vec![text.to_vec()];
+    for part in from_outside {
+      parts.extend([part.start.to_be_bytes().to_vec(), part.end.to_be_bytes().to_vec()]);
+    }
+    let key = ContentHash::of_parts(parts.iter().map(Vec::as_slice));
     if let Some(found) = self.memo.borrow().findings.get(&key) {
       return found.clone();
     }

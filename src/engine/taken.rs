@@ -5,7 +5,8 @@ use std::{cell::RefCell, collections::HashSet, ops::Range};
 
 use super::{
   judge::{
-    BlockText, JudgeContext, Origin, effects_in, lines_in, overlaps, reads_effects, touches,
+    BlockText, JudgeContext, Origin, effects_in, from_outside, lines_in, overlaps, reads_effects,
+    touches,
   },
   unit::{Brought, Candidates, Strength},
 };
@@ -67,8 +68,10 @@ impl Case<'_> {
     let judged = cx.origin;
     let assess = RefCell::new(&mut *cx.assess);
     let look = |lines: &[usize]| {
-      let options = JudgeOptions { scope, rules: Some(rules), ..JudgeOptions::default() };
       let text = self.text(lines);
+      let from_outside = &*from_outside(&text, block, brought);
+      let rules = Some(rules);
+      let options = JudgeOptions { scope, rules, from_outside, ..JudgeOptions::default() };
       let found = detect::judge(text.bytes(), &options).into_iter();
       found.map(|one| Finding { span: text.to_file(&one.span), ..one }).collect::<Vec<_>>()
     };

@@ -46,6 +46,16 @@ impl BlockText {
     }
   }
 
+  /// A span of the file as spans of the joined bytes.
+  pub fn of_file(&self, span: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let at = |(start, part): &(usize, Range<usize>)| {
+      let from = span.start.clamp(part.start, part.end) - part.start;
+      let end = span.end.clamp(part.start, part.end) - part.start;
+      (from < end).then_some(start + from..start + end)
+    };
+    self.parts.iter().filter_map(at)
+  }
+
   /// The text of the block with this index; empty without such a block.
   pub fn of(file: &[u8], document: &Document, index: usize) -> Vec<u8> {
     document.blocks().get(index).map(|block| Self::new(file, block).bytes).unwrap_or_default()

@@ -68,6 +68,8 @@ pub struct Brought {
   trust: Trust,
   /// Whether it always stays, because the owner said it, or a person approved it.
   is_owner: bool,
+  /// Whether it is known to come from outside, and no person has approved it.
+  is_outside: bool,
   at: i64,
 }
 
@@ -79,19 +81,26 @@ impl Brought {
 
   /// The origin of a judged line that comes from `party`.
   pub fn judged_as(trust: Trust, party: Party) -> Self {
-    Self { known: None, revision: 0, trust, is_owner: party == Party::Owner, at: i64::MAX }
+    let (is_owner, is_outside) = (party == Party::Owner, party.is_outside());
+    Self { known: None, revision: 0, trust, is_owner, is_outside, at: i64::MAX }
   }
 
   /// The origin of a line that a revision of a known block brought.
   pub fn by(row: &BlockRow, known: usize, revision: u32) -> Option<Self> {
     let one = row.revision(revision)?;
     let is_owner = is_owner(one);
-    Some(Self { known: Some(known), revision, trust: one.trust, is_owner, at: one.at })
+    let is_outside = !is_owner && Origin::of_revision(one).party().is_outside();
+    Some(Self { known: Some(known), revision, trust: one.trust, is_owner, is_outside, at: one.at })
   }
 
   /// The trust in the line's source.
   pub const fn trust(&self) -> Trust {
     self.trust
+  }
+
+  /// Whether the line is known to come from outside. Such a line excuses no other line.
+  pub const fn is_outside(&self) -> bool {
+    self.is_outside
   }
 
   fn is_with(&self, other: &Self) -> bool {

@@ -1,7 +1,7 @@
 //! Which files of a workspace are memory, and where they are.
 //!
 //! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
-//! `memory/`, including directories and names that begin with a dot, because the agent reads those like all
+//! `memory/`, up to [`MAX_DEPTH`] directories deep and including directories and names that begin with a dot, because the agent reads those like all
 //! others; and the instruction files that the agent can write, in the root and as `users/ID/USER.md`. The
 //! ending is case-sensitive and exact: `x.MD`, `x.md~` and `x.md.tmp` are not memory.
 //! Nothing is opened or created here, and no link is followed.
@@ -119,7 +119,11 @@ impl fmt::Display for Problem {
     match self {
       Self::Unreadable { error, .. } => error.fmt(f),
       Self::TooDeep { path } => {
-        write!(f, "{} is nested more than {MAX_DEPTH} directories deep", Shown(path))
+        let path = Shown(path);
+        write!(
+          f,
+          "{path} is nested more than {MAX_DEPTH} directories deep: no file in it is guarded"
+        )
       }
       Self::TooMany { path } => {
         write!(f, "more than {MAX_NAMES} names, stopped in {}", Shown(path))

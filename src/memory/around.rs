@@ -1,7 +1,8 @@
 //! The context of a text: the lines around it that a decision about it depended on.
 //!
-//! The context is: the headings above the text, the line that introduces it, the HTML elements that contain
-//! it, the front matter of its file, and the sentence that it is part of. Neighbouring entries that are
+//! The context is: the headings above the text, whether a thematic break (`---`) separates it from them, the
+//! line that introduces it, the HTML elements that contain it, the front matter of its file, and the sentence
+//! that it is part of. Neighbouring entries that are
 //! complete by themselves are not part of the context, because they come and go daily.
 #![forbid(unsafe_code)]
 
@@ -21,9 +22,12 @@ const MAX_LINES: usize = 32;
 /// How many bytes at the start of a name are the hash of the neighbours alone.
 const NEIGHBOURS: usize = 16;
 
-/// The bytes after them in a name that covers more. Names of version 1 do not cover [`Around::holders`].
+/// The bytes after them in a name that covers more. Names of version 1 do not cover [`Around::holders`], and
+/// those of version 2 do not cover [`Around::is_parted`].
 const WIDE_1: &[u8] = b"wide";
-const WIDE: &[u8] = b"wid2";
+const WIDE_2: &[u8] = b"wid2";
+const WIDE: &[u8] = b"wid3";
+const VERSIONS: [&[u8]; 3] = [WIDE, WIDE_2, WIDE_1];
 
 /// The lines around a run of bytes in its file, as hashes. Blank lines and memfw's own comments do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct Around {
   ends: Vec<usize>,
   /// The title right above its list, the HTML elements that are open at its start, and the front matter.
   holders: Vec<[u8; 8]>,
+  /// Whether a thematic break is between it and the nearest heading, or the start of the file.
+  is_parted: bool,
 }
 
 impl Around {
@@ -79,6 +85,7 @@ impl Around {
       after,
       ends,
       holders: page.holders(at, span),
+      is_parted: page.is_parted(at),
     }
   }
 
@@ -99,7 +106,7 @@ impl Around {
       return *name == self.neighbours(path);
     }
     let rest = name.0.get(NEIGHBOURS..).unwrap_or_default();
-    let version = if rest.starts_with(WIDE) { WIDE } else { WIDE_1 };
+    let version = VERSIONS.into_iter().find(|one| rest.starts_with(one)).unwrap_or(WIDE);
     let mut ends = self.ends.iter().copied().chain([self.after.len()]);
     ends.any(|end| self.cut(path, end, version).0.get(NEIGHBOURS..) == Some(rest))
   }
@@ -112,7 +119,7 @@ impl Around {
   /// Whether a name covers more than the neighbours; names of older versions do not.
   pub fn is_wide(name: &ContentHash) -> bool {
     let rest = name.0.get(NEIGHBOURS..).unwrap_or_default();
-    rest.starts_with(WIDE) || rest.starts_with(WIDE_1)
+    VERSIONS.iter().any(|one| rest.starts_with(one))
   }
 
   /// The name in older versions: a hash of the neighbours.
@@ -133,8 +140,12 @@ impl Around {
       &self.before[..],
       self.after.get(..below).unwrap_or_default(),
     ];
-    if version == WIDE {
+    if version != WIDE_1 {
       lists.push(&self.holders);
+    }
+    let parted = [line_hash(b"---")];
+    if version == WIDE && self.is_parted {
+      lists.push(&parted);
     }
     // The lengths prevent lines of one list from counting as lines of the next.
     let lengths: Vec<[u8; 8]> =
@@ -361,6 +372,22 @@ impl<'a> Page<'a> {
     holders
   }
 
+  /// Whether a thematic break is between the block at `index` and the nearest heading above it.
+  fn is_parted(&self, index: usize) -> bool {
+    if self.blocks.get(index).is_none_or(|block| block.body > 0) {
+      return false;
+    }
+    for block in self.blocks.iter().take(index).rev() {
+      if block.kind == BlockKind::Rule && block.lines.iter().any(|one| self.says(one)) {
+        return true;
+      }
+      if block.kind == BlockKind::Heading || block.body > 0 {
+        return false;
+      }
+    }
+    false
+  }
+
   /// The line right above the list of the block at `index`, if it is the title of the list: no sign ends a
   /// sentence in it.
   fn title(&self, index: usize) -> Option<[u8; 8]> {
@@ -530,6 +557,9 @@ mod tests {
       ("*A*\n\n- Tea\n", "*B*\n\n- Tea\n"),
       ("> A:\n>\n> x\n\nTea\n", "Tea\n"),
       ("> A:\n>\n> x\n\n- x\n- Tea\n", "> B:\n>\n> x\n\n- x\n- Tea\n"),
+      ("# A\n\nTea\n", "# A\n\n---\n\nTea\n"),
+      ("# A\n\n---\n\nx\n\nTea\n", "# A\n\nx\n\nTea\n"),
+      ("x\n\nTea\n", "x\n\n***\n\nTea\n"),
     ] {
       assert!(holds(before, before), "{before}");
       assert!(!holds(before, now), "{now}");
@@ -563,6 +593,8 @@ mod tests {
         "<details><summary>B</summary>\n\nx\n\n</details>\n\nTea\n",
       ),
       ("> A\n\nTea\n", "> B\n\nTea\n"),
+      ("# A\n\n---\n\nTea\n", "# A\n\n---\n\nx\n\n---\n\nTea\n"),
+      ("# A\n\nx\n\n## B\n\nTea\n", "# A\n\nx\n\n---\n\n## B\n\nTea\n\n---\n"),
     ] {
       assert!(holds(before, now), "{now}");
     }
@@ -585,6 +617,9 @@ mod tests {
     let before = held.cut(PATH, 0, WIDE_1);
     assert!(Around::is_wide(&before) && held.is_of(PATH, &before));
     assert!(of("x\n\nTea\n", "Tea\n").is_of(PATH, &before), "version 1 did not know the element");
+    let (plain, parted) = (of("x\n\nTea\n", "Tea\n"), of("x\n\n---\n\nTea\n", "Tea\n"));
+    assert!(parted.is_of(PATH, &plain.cut(PATH, 0, WIDE_2)), "version 2 did not know the break");
+    assert!(!parted.is_of(PATH, &plain.name(PATH)));
     assert!(moved.is_of(PATH, &here.neighbours(PATH)) && !moved.is_of(PATH, &here.name(PATH)));
     assert!(
       moved.is_beside(PATH, &here.name(PATH)) && moved.is_beside(PATH, &here.neighbours(PATH))

@@ -125,6 +125,8 @@ pub struct Line<K> {
   pub trust: Option<Trust>,
   /// How long decisions took; `None` if none was measured.
   pub latency: Option<Latency>,
+  /// The number of measured decisions: the new blocks of one version of a file are one decision.
+  pub measured: u64,
 }
 
 /// All tables. Rows with the most findings come first; days are in order, without days on which
@@ -198,7 +200,12 @@ impl Tally {
         (Some(known), Some(new)) => Some(known.min(new)),
         (known, new) => known.or(new),
       };
-      row.took_us.extend(took.map(|us| u32::try_from(us).unwrap_or(u32::MAX)));
+      // The new blocks of one version of a file are one decision, which has one time.
+      let decision = took.map(|us| (one.at, us));
+      if decision.is_some() && row.last != decision {
+        row.took_us.extend(took.map(|us| u32::try_from(us).unwrap_or(u32::MAX)));
+        row.last = decision;
+      }
     };
     if let (What::Adopted(_), Some(file)) = (one.what, one.file)
       && self.adopted.len() < MAX_NAMES
@@ -267,13 +274,16 @@ struct Row {
   counts: Counts,
   trust: Option<Trust>,
   took_us: Vec<u32>,
+  /// When the last decision was made, and how long it took.
+  last: Option<(i64, u64)>,
 }
 
 impl Row {
   fn line<K>(self, name: Option<K>) -> Line<K> {
     let times: Vec<Duration> =
       self.took_us.iter().map(|us| Duration::from_micros(u64::from(*us))).collect();
-    Line { name, counts: self.counts, trust: self.trust, latency: Latency::of(&times) }
+    let (latency, measured) = (Latency::of(&times), times.len() as u64);
+    Line { name, counts: self.counts, trust: self.trust, latency, measured }
   }
 }
 
@@ -421,6 +431,18 @@ mod tests {
     assert_eq!(counts(found.all.counts), (2, 1, 3));
     assert_eq!(counts(found.codes[0].counts), (1, 1, 2));
     assert_eq!(counts(figures(&[cleared]).all.counts), (1, 0, 1), "its flag is of an earlier day");
+  }
+
+  #[test]
+  fn the_blocks_of_one_version_are_one_decision() {
+    let kept = Happening { took_us: Some(90_000), at: 5, ..PLAIN };
+    let mut all = vec![kept; 50];
+    all.extend([7, 8, 9].map(|at| Happening { took_us: Some(1_000), at, ..PLAIN }));
+    let found = figures(&all);
+    for line in [&found.files[0].latency, &found.sources[0].latency, &found.layers[0].latency] {
+      assert_eq!(line.map(|times| (times.p50_us, times.max_us)), Some((1_000.0, 90_000.0)));
+    }
+    assert_eq!((found.all.counts.kept, found.all.measured), (53, 4));
   }
 
   #[test]

@@ -116,6 +116,7 @@ impl Record {
 fn shape(text: &str) -> Vec<String> {
   static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bnow\b|\b\d+ min ago\b"));
   static DURATION: LazyLock<Regex> = LazyLock::new(|| regex(r"#[#.]* ms"));
+  static DECISIONS: LazyLock<Regex> = LazyLock::new(|| regex(r"over [\d#]+ decisions?"));
   static CUT: LazyLock<Regex> = LazyLock::new(|| regex(r"[^ ]*…[^ ]*"));
   static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex(r"^ +\d+ "));
   static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"^ +versions .*"));
@@ -123,6 +124,7 @@ fn shape(text: &str) -> Vec<String> {
   let masked = |line: &str| {
     let line = AGE.replace_all(line, "AGE").into_owned();
     let line = DURATION.replace_all(&line, "# ms").into_owned();
+    let line = DECISIONS.replace(&line, "over N decisions").into_owned();
     let line = NUMBER.replace(&line, "N ").into_owned();
     let line = KEPT.replace(&line, " versions").into_owned();
     let line = CUT.replace_all(&line, "…").into_owned();

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
   command::{
-    shared::figures::Span,
-    stats::{date, ms},
+    shared::{duration::duration, figures::Span},
+    stats::{date, decided},
   },
   detect::{Code, Layer},
   engine::{EventKind, event::shown},
@@ -139,12 +139,7 @@ fn protection(html: &mut Html, facts: &Facts) {
   }
   html.markup("<p class=\"soft\">How long poison was readable: ").text(&facts.exposure);
   if let Some(times) = &facts.span.figures.all.latency {
-    html.markup(". Decisions took ").text(format!(
-      "p50 {}, p90 {}, p99 {}",
-      ms(times.p50_us),
-      ms(times.p90_us),
-      ms(times.p99_us)
-    ));
+    html.markup(". Decisions took ").text(decided(times, facts.span.figures.all.measured));
   }
   html.markup(".</p></section>\n");
 }
@@ -285,7 +280,7 @@ fn table<K>(
     for (what, n) in FIGURES.into_iter().zip(counts) {
       cell(what, &n.to_string());
     }
-    let p99 = line.latency.as_ref().map(|times| ms(times.p99_us));
+    let p99 = line.latency.as_ref().map(|times| duration(times.p99_us));
     cell(P99, &p99.unwrap_or_default());
     html.markup("</tr>");
   }

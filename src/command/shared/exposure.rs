@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::duration::{FOR_P99, duration};
 use crate::{
   daemon::{exposure::Exposure, gate::GateHealth},
   store::{Ledger, StateKey},
@@ -60,12 +61,12 @@ impl Reading {
   /// One line for a person.
   pub fn line(&self, now: i64) -> String {
     let measured = match (self.exposure.percentile(50), self.exposure.percentile(99)) {
-      (Some(half), Some(most)) => format!(
-        "p50 {}, p99 {} over the last {}",
-        ms(half),
-        ms(most),
-        count(self.exposure.n() as u64, "redaction")
-      ),
+      (Some(half), Some(most)) => {
+        let n = self.exposure.n() as u64;
+        // Of fewer redactions, the 99th percentile is the slowest one.
+        let name = if n >= FOR_P99 { "p99" } else { "slowest" };
+        format!("p50 {}, {name} {} over the last {}", ms(half), ms(most), count(n, "redaction"))
+      }
       _ => "nothing was redacted yet".to_owned(),
     };
     match &self.gate {
@@ -98,8 +99,7 @@ impl Reading {
 }
 
 fn ms(time: Duration) -> String {
-  let ms = time.as_secs_f64() * 1e3;
-  if ms < 100.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
+  duration(time.as_secs_f64() * 1e6)
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
   #[test]
   fn exposure_is_told_with_and_without_a_gate() {
     let gone = reading("[900,1000,250000]", GateHealth::default());
-    assert_eq!(gone.line(NOW), "p50 1.0 ms, p99 250 ms over the last 3 redactions");
+    assert_eq!(gone.line(NOW), "p50 1.0 ms, slowest 250 ms over the last 3 redactions");
     let there = GateHealth { connected: true, directories: 2, since: NOW, ..GateHealth::default() };
     let line = reading("[]", there).line(NOW);
     assert!(line.starts_with("none: readers wait at the gate, "), "{line}");

@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod copies;
+pub mod duration;
 pub mod events;
 pub mod evidence;
 pub mod exposure;

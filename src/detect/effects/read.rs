@@ -180,6 +180,7 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
       .filter(|word| word.class == frames.report && !is_value(word))
       .map(|word| word.start as usize..word.end as usize)
       .filter(|word| !report::is_of_torn_comment(text, word))
+      .filter(|word| !report::is_struck_out(text, &range, word))
       .collect();
     let introduced = reporting.is_some_and(|before| report::introduces(text, &before, range.start));
     reporting = (!reports.is_empty()).then(|| range.clone());

@@ -52,6 +52,11 @@ impl Party {
     matches!(self, Self::Owner | Self::Agent)
   }
 
+  /// Whether it is somebody outside to whom the owner gave nothing to say.
+  pub const fn is_outside(self) -> bool {
+    matches!(self, Self::Outside | Self::Hostile)
+  }
+
   /// The column of a text: `observed` says whether the source was seen in the agent's records, `asked` whether
   /// the owner had asked to keep what that source says.
   pub fn of(source: &Source, trust: Trust, observed: bool, asked: bool) -> Self {

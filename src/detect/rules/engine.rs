@@ -104,6 +104,17 @@ impl RuleSet {
 
   /// What hits in `text`, in order of the text; the worst where it is too much.
   pub fn scan(&self, text: &str, scope: Scope, mode: Mode) -> Hits {
+    self.scan_where(text, scope, mode, &|_| true)
+  }
+
+  /// The same, where only sentences for which `may_introduce` is true make a report of the next one.
+  pub(in crate::detect) fn scan_where(
+    &self,
+    text: &str,
+    scope: Scope,
+    mode: Mode,
+    may_introduce: &dyn Fn(&Range<usize>) -> bool,
+  ) -> Hits {
     let mut hits = Vec::new();
     let mut dropped = None;
     let (units, words) = self.read(text);
@@ -114,7 +125,7 @@ impl RuleSet {
         for &number in rules {
           let Some(rule) = self.rules.get(usize::from(number)) else { continue };
           if rule.over.is_none() && rule.applies(scope, mode) {
-            let seen = SentenceInText { text, units: &units, words: &words, index };
+            let seen = SentenceInText { text, units: &units, words: &words, index, may_introduce };
             if let Some((span, excused)) = self.hit(rule, &seen) {
               hits.push(Hit { rule: usize::from(number), span, excused });
             }
@@ -247,7 +258,10 @@ impl RuleSet {
       let words = seen.words.get(unit.words.clone()).unwrap_or_default().iter();
       let reports = words.filter(|word| word.class == self.report);
       let spans = reports.map(|word| word.start as usize..word.end as usize);
-      spans.filter(|word| !report::is_of_torn_comment(seen.text, word)).collect::<Vec<_>>()
+      spans
+        .filter(|word| !report::is_of_torn_comment(seen.text, word))
+        .filter(|word| !report::is_struck_out(seen.text, &unit.range, word))
+        .collect::<Vec<_>>()
     };
     let Some(unit) = seen.unit(0) else { return false };
     let covers = |word| report::covers(seen.text, &unit.range, &word, place);
@@ -255,7 +269,10 @@ impl RuleSet {
       return true;
     }
     let before = seen.unit(-1).filter(|before| !reports(before).is_empty());
-    before.is_some_and(|before| report::introduces(seen.text, &before.range, unit.range.start))
+    before.is_some_and(|before| {
+      report::introduces(seen.text, &before.range, unit.range.start)
+        && (seen.may_introduce)(&before.range)
+    })
   }
 }
 
@@ -270,6 +287,8 @@ struct SentenceInText<'a> {
   units: &'a [Unit],
   words: &'a [WordMatch],
   index: usize,
+  /// Whether a sentence may make a report of the next one.
+  may_introduce: &'a dyn Fn(&Range<usize>) -> bool,
 }
 
 impl SentenceInText<'_> {

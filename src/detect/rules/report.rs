@@ -265,6 +265,29 @@ pub(in crate::detect) fn is_of_torn_comment(text: &str, word: &Range<usize>) -> 
   ends || text.get(word.clone()) == Some("quarantined") && tail.starts_with("  ")
 }
 
+/// Whether a word is struck out in its sentence, by `~~` or by an element of HTML: such a word says nothing, and
+/// makes no report of what follows it.
+pub(in crate::detect) fn is_struck_out(
+  text: &str,
+  sentence: &Range<usize>,
+  word: &Range<usize>,
+) -> bool {
+  let (Some(before), Some(after)) =
+    (text.get(sentence.start..word.start), text.get(word.end..sentence.end))
+  else {
+    return false;
+  };
+  if before.matches("~~").count() % 2 == 1 && after.contains("~~") {
+    return true;
+  }
+  if !before.contains('<') || !after.contains("</") {
+    return false;
+  }
+  let before = before.to_ascii_lowercase();
+  let opened = ["<s>", "<s ", "<del", "<strike"].iter().filter_map(|tag| before.rfind(tag)).max();
+  opened.is_some_and(|opened| before.rfind("</").is_none_or(|closed| closed < opened))
+}
+
 /// Whether the order at `place` is in the report of the word at `report`, in the same sentence.
 /// Text after the order does not count: the attacker would choose it.
 pub(in crate::detect) fn covers(
@@ -368,6 +391,24 @@ mod tests {
       "<!-- a quarantined mail",
     ] {
       assert!(!torn(whole, "quarantined"), "{whole}");
+    }
+  }
+
+  #[test]
+  fn a_word_that_is_struck_out_is_told_from_others() {
+    let struck = |text: &str| {
+      let start = text.find("attacks").expect("it is in the text");
+      is_struck_out(text, &(0..text.len()), &(start..start + "attacks".len()))
+    };
+    for text in
+      ["## ~~attacks~~", "~~seen attacks~~ now", "## <del>attacks</del>", "<s>attacks</s>"]
+    {
+      assert!(struck(text), "{text}");
+    }
+    for text in
+      ["## attacks", "~~old~~ attacks ~~seen~~", "about ~ attacks ~", "<del>x</del> attacks </b>"]
+    {
+      assert!(!struck(text), "{text}");
     }
   }
 
