@@ -67,10 +67,10 @@ fn parsed(path: &Path) -> Page {
   Page::of(&fs::read_to_string(path).unwrap())
 }
 
-/// Commands for which the status 1 is an answer: those that the README has in its table.
+/// Commands for which the status 1 is an answer: those of the table in docs/shell.md.
 fn may_say_no(tree: &Tree) -> BTreeSet<String> {
-  let readme = fs::read_to_string(root().join("README.md")).unwrap();
-  let table = readme.split("| command | 1 means |").nth(1).expect("the table of exit statuses");
+  let page = fs::read_to_string(root().join("docs/shell.md")).unwrap();
+  let table = page.split("| command | 1 means |").nth(1).expect("the table of exit statuses");
   let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
   let path = |line: &str| {
     let words: Vec<String> = line.split('`').nth(1)?.split(' ').map(str::to_owned).collect();
