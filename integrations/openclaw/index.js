@@ -1,0 +1,113 @@
+// memfw inside OpenClaw: before the agent writes to its memory, memfw is asked, and poison is refused with a
+// reason. Without an answer the call goes on, and memfw's daemon judges the file after the write.
+import fs from 'node:fs';
+
+import { Heard } from './heard.js';
+import { Link } from './link.js';
+
+/** Tools that write files. */
+const WRITERS = ['write', 'edit', 'apply_patch'];
+/** How long a call waits for a verdict, in milliseconds. */
+const TIMEOUT = 50;
+/** Limits of OpenClaw's approval requests. */
+const MAX_TITLE = 80;
+const MAX_DESCRIPTION = 512;
+
+/** What a call would change, for each file that it names. */
+export function changes(tool        , params        )                                     {
+  const text = (...names          ) => names.map((name) => params[name]).find((value) => typeof value === 'string');
+  const path = text('path', 'file_path', 'filePath')                      ;
+  if (tool === 'apply_patch') {
+    const patch = text('input', 'patch')                      ;
+    if (patch === undefined) return [];
+    const named = [...patch.matchAll(/^\*\*\* (?:Add|Update) File: (.+)$/gm)].map((found) => found[1] .trim());
+    return [...new Set(named)].map((file) => ({ path: file, change: { patch } }));
+  }
+  if (path === undefined) return [];
+  if (tool === 'write') {
+    const content = text('content', 'text');
+    return content === undefined ? [] : [{ path, change: { write: content } }];
+  }
+  const given = Array.isArray(params.edits) ? (params.edits            ) : [params];
+  const edits = given.map((edit) => ({
+    old: edit.oldText ?? edit.old_string ?? edit.old,
+    new: edit.newText ?? edit.new_string ?? edit.new,
+  }));
+  const isWhole = edits.every((edit) => typeof edit.old === 'string' && typeof edit.new === 'string');
+  return isWhole ? [{ path, change: { edits } }] : [];
+}
+
+/** The program that installed the plugin. */
+function installer()         {
+  try {
+    const file = fs.readFileSync(new URL('./program.json', import.meta.url), 'utf8');
+    const { program } = JSON.parse(file)                         ;
+    if (typeof program === 'string' && program !== '') return program;
+  } catch {
+    // A copy that was not installed by memfw.
+  }
+  return 'memfw';
+}
+
+export default {
+  id: 'memfw',
+  name: 'memfw',
+  description: 'Asks memfw before the agent writes to its memory',
+  register(api     )       {
+    // OpenClaw also loads plugins to list them.
+    if (api.registrationMode !== undefined && api.registrationMode !== 'full') return;
+    const config = api.pluginConfig ?? {};
+    const limit = config.timeoutMs ?? TIMEOUT;
+    const warn = (text        ) => api.logger?.warn?.(text);
+    const link = new Link(config.program || installer(), warn);
+    const heard = new Heard();
+    const sessionOf = (context             ) => context.sessionKey ?? context.sessionId ?? context.runId ?? '';
+
+    // The child is ready when the model has answered.
+    api.on('model_call_started', () => void link.start());
+
+    api.on(
+      'before_tool_call',
+      async (event, context) => {
+        const { requester } = context;
+        for (const { path, change } of changes(event.toolName, event.params)) {
+          const call = {
+            tool: event.toolName,
+            path,
+            change,
+            agent: context.agentId,
+            run: context.runId ?? event.runId,
+            session: context.sessionKey,
+            session_id: context.sessionId,
+            channel: requester?.channel ?? context.channelId,
+            sender: requester?.senderId,
+            sender_is_owner: requester?.senderIsOwner,
+            heard: heard.of(sessionOf(context)),
+          };
+          const reply = await link.check(call, limit);
+          if (reply?.type !== 'verdict' || !reply.reason) continue;
+          if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
+          if (reply.decision === 'ask') {
+            const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
+            return {
+              requireApproval: {
+                title: `Write to ${path}?`.slice(0, MAX_TITLE),
+                description: why.slice(0, MAX_DESCRIPTION),
+                severity: 'critical',
+                allowedDecisions: ['allow-once', 'deny'],
+              },
+            };
+          }
+        }
+        return undefined;
+      },
+      { matcher: WRITERS, priority: 100 },
+    );
+
+    api.on('after_tool_call', (event, context) => {
+      heard.answer(sessionOf(context), event.toolName, event.params, event.result, event.error);
+    });
+
+    api.on('gateway_stop', () => link.stop());
+  },
+};
