@@ -177,6 +177,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/app/agent/service.rs", "what a service beside it has to know of it"),
   ("src/command/openclaw.rs", "the command about it"),
   ("src/command/openclaw/args.rs", "the command about it"),
+  ("src/command/openclaw/plugin.rs", "the command about it"),
   ("src/command/openclaw/retrust.rs", "the command about it"),
   ("src/command/openclaw/state.rs", "the command about it"),
 ];

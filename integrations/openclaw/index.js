@@ -13,6 +13,11 @@ const TIMEOUT = 50;
 const MAX_TITLE = 80;
 const MAX_DESCRIPTION = 512;
 
+// OpenClaw registers a plugin several times in one process, also to list it: hooks of a registration for discovery
+// are the ones that run in a turn without a gateway (2026.9.6). Nothing is started before a hook runs.
+const links = new Map              ();
+const heard = new Heard();
+
 /** What a call would change, for each file that it names. */
 export function changes(tool        , params        )                                     {
   const text = (...names          ) => names.map((name) => params[name]).find((value) => typeof value === 'string');
@@ -54,13 +59,12 @@ export default {
   name: 'memfw',
   description: 'Asks memfw before the agent writes to its memory',
   register(api     )       {
-    // OpenClaw also loads plugins to list them.
-    if (api.registrationMode !== undefined && api.registrationMode !== 'full') return;
     const config = api.pluginConfig ?? {};
     const limit = config.timeoutMs ?? TIMEOUT;
     const warn = (text        ) => api.logger?.warn?.(text);
-    const link = new Link(config.program || installer(), warn);
-    const heard = new Heard();
+    const program = config.program || installer();
+    const link = links.get(program) ?? new Link(program, warn);
+    links.set(program, link);
     const sessionOf = (context             ) => context.sessionKey ?? context.sessionId ?? context.runId ?? '';
 
     // The child is ready when the model has answered.

@@ -35,11 +35,15 @@ interface ToolContext {
 }
 
 interface Api {
-  registrationMode?: string;
   pluginConfig?: { program?: string; timeoutMs?: number };
   logger?: { warn?: (text: string) => void };
   on(name: string, handler: (event: ToolEvent, context: ToolContext) => unknown, options?: object): void;
 }
+
+// OpenClaw registers a plugin several times in one process, also to list it: hooks of a registration for discovery
+// are the ones that run in a turn without a gateway (2026.9.6). Nothing is started before a hook runs.
+const links = new Map<string, Link>();
+const heard = new Heard();
 
 /** What a call would change, for each file that it names. */
 export function changes(tool: string, params: Params): { path: string; change: object }[] {
@@ -82,13 +86,12 @@ export default {
   name: 'memfw',
   description: 'Asks memfw before the agent writes to its memory',
   register(api: Api): void {
-    // OpenClaw also loads plugins to list them.
-    if (api.registrationMode !== undefined && api.registrationMode !== 'full') return;
     const config = api.pluginConfig ?? {};
     const limit = config.timeoutMs ?? TIMEOUT;
     const warn = (text: string) => api.logger?.warn?.(text);
-    const link = new Link(config.program || installer(), warn);
-    const heard = new Heard();
+    const program = config.program || installer();
+    const link = links.get(program) ?? new Link(program, warn);
+    links.set(program, link);
     const sessionOf = (context: ToolContext) => context.sessionKey ?? context.sessionId ?? context.runId ?? '';
 
     // The child is ready when the model has answered.

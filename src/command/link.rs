@@ -22,7 +22,7 @@ use crate::{
     change::new_lines,
     message::{Fault, MAX_LINE_BYTES},
   },
-  os::{Clock as _, SystemClock},
+  os::{Clock as _, LinkLock, SystemClock},
   provenance::{Attribution, Source},
   terminal::{
     failure::{Failure, reason},
@@ -44,6 +44,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
   context.start_log(&config)?;
   let mut session = Session::new(env!("CARGO_PKG_VERSION"), config.link_writes.as_str());
   let mut door = Door::new(context, config);
+  let _alive = context.home().ok().and_then(|home| LinkLock::acquire(&home.data));
   door.warm_up();
   // One byte more shows that a line is too long.
   let mut lines = Lines::new(io::stdin().lock(), MAX_LINE_BYTES as u64 + 1);

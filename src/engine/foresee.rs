@@ -88,8 +88,9 @@ impl<F: Fs> Engine<F> {
     let mut gone = view.urgent().redactions;
     // Text that is there already is not this call's: the daemon deals with it.
     gone.retain(|one| {
-      let text = String::from_utf8_lossy(&one.original);
-      one.kind == RedactionKind::Quarantine && !before.contains(text.trim())
+      let text = std::str::from_utf8(&one.original);
+      let is_there = text.is_ok_and(|text| before.contains(text.trim()));
+      one.kind == RedactionKind::Quarantine && !is_there
     });
     Ok(Foreseen { view, gone })
   }
