@@ -18,9 +18,8 @@ use crate::{
   engine::{Engine, EngineError, Foreseen, Target},
   files::RealFs,
   link::{
-    Ask, Change, Decision, Reason, Reply, Session,
-    change::new_lines,
-    message::{Fault, MAX_LINE_BYTES},
+    Ask, Change, Decision, Reason, Reply, Session, change::new_lines, limits::MAX_LINE_BYTES,
+    message::Fault,
   },
   os::{Clock as _, LinkLock, SystemClock},
   provenance::{Attribution, Source},

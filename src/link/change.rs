@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::{
-  message::{MAX_EDITS, MAX_TEXT_BYTES},
+  limits::{MAX_EDITS, MAX_TEXT_BYTES},
   patch,
 };
 

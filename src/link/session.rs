@@ -3,9 +3,12 @@
 
 use serde::Deserialize;
 
-use super::message::{
-  Answer, Body, Call, DEADLINE_MS, Fault, Heard, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES,
-  MAX_NAME_BYTES, MAX_PASSAGE_BYTES, Reply, Request, VERSION,
+use super::{
+  limits::{
+    DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_PASSAGE_BYTES,
+    VERSION,
+  },
+  message::{Answer, Body, Call, Fault, Heard, Reply, Request},
 };
 
 /// What memfw says about itself in the handshake.
@@ -123,7 +126,7 @@ mod tests {
   use serde_json::json;
 
   use super::*;
-  use crate::link::{Change, message::MAX_TEXT_BYTES};
+  use crate::link::{Change, HeardKind, limits::MAX_TEXT_BYTES};
 
   fn line(value: &serde_json::Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap()
@@ -161,8 +164,6 @@ mod tests {
     let patient = json!({ "id": 8, "type": "check", "deadline_ms": 99_999_999 });
     assert_eq!(greeted().read(&line(&patient)).unwrap().deadline_ms, MAX_DEADLINE_MS);
   }
-
-  use crate::link::HeardKind;
 
   #[test]
   fn what_is_no_request_is_said() {

@@ -13,7 +13,7 @@ use super::{
   transcript::{Call, Message, Outcome, ReadResult, Record, Sender, Session, Sessions, Window},
 };
 use crate::{
-  hash::ContentHash,
+  memory::ContentHash,
   provenance::{Attribution, Question, Source},
 };
 
