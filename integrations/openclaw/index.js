@@ -17,6 +17,9 @@ const MAX_DESCRIPTION = 512;
 // are the ones that run in a turn without a gateway (2026.9.6). Nothing is started before a hook runs.
 const links = new Map              ();
 const heard = new Heard();
+/** What only the hooks of a run know, by run; old runs go first. */
+const runs = new Map                                                                        ();
+const MAX_RUNS = 64;
 
 /** What a call would change, for each file that it names. */
 export function changes(tool        , params        )                                     {
@@ -33,10 +36,10 @@ export function changes(tool        , params        )                           
     const content = text('content', 'text');
     return content === undefined ? [] : [{ path, change: { write: content } }];
   }
-  const given = Array.isArray(params.edits) ? (params.edits            ) : [params];
+  const given = Array.isArray(params.edits) ? (params.edits                     ) : [params];
   const edits = given.map((edit) => ({
-    old: edit.oldText ?? edit.old_string ?? edit.old,
-    new: edit.newText ?? edit.new_string ?? edit.new,
+    old: edit?.oldText ?? edit?.old_string ?? edit?.old,
+    new: edit?.newText ?? edit?.new_string ?? edit?.new,
   }));
   const isWhole = edits.every((edit) => typeof edit.old === 'string' && typeof edit.new === 'string');
   return isWhole ? [{ path, change: { edits } }] : [];
@@ -68,45 +71,63 @@ export default {
     const sessionOf = (context             ) => context.sessionKey ?? context.sessionId ?? context.runId ?? '';
 
     // The child is ready when the model has answered.
-    api.on('model_call_started', () => void link.start());
+    api.on('model_call_started', (_event, context) => {
+      link.start();
+      if (context.runId === undefined) return;
+      runs.set(context.runId, { trigger: context.trigger, workspace: context.workspaceDir });
+      if (runs.size > MAX_RUNS) runs.delete(runs.keys().next().value );
+    });
 
     api.on(
       'before_tool_call',
       async (event, context) => {
-        const { requester } = context;
-        for (const { path, change } of changes(event.toolName, event.params)) {
-          const call = {
-            tool: event.toolName,
-            path,
-            change,
-            agent: context.agentId,
-            run: context.runId ?? event.runId,
-            session: context.sessionKey,
-            session_id: context.sessionId,
-            channel: requester?.channel ?? context.channelId,
-            sender: requester?.senderId,
-            sender_is_owner: requester?.senderIsOwner,
-            heard: heard.of(sessionOf(context)),
-          };
-          const reply = await link.check(call, limit);
-          if (reply?.type !== 'verdict' || !reply.reason) continue;
-          if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
-          if (reply.decision === 'ask') {
-            const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
-            return {
-              requireApproval: {
-                title: `Write to ${path}?`.slice(0, MAX_TITLE),
-                description: why.slice(0, MAX_DESCRIPTION),
-                severity: 'critical',
-                allowedDecisions: ['allow-once', 'deny'],
-              },
-            };
-          }
+        try {
+          return await judged(event, context);
+        } catch (error) {
+          // OpenClaw blocks a call whose hook fails, and memfw never blocks for lack of an answer.
+          warn(`a call was not checked: ${String(error)}`);
+          return undefined;
         }
-        return undefined;
       },
       { matcher: WRITERS, priority: 100 },
     );
+
+    const judged = async (event           , context             ) => {
+      const { requester } = context;
+      const run = context.runId ?? event.runId;
+      for (const { path, change } of changes(event.toolName, event.params)) {
+        const call = {
+          tool: event.toolName,
+          path,
+          change,
+          agent: context.agentId,
+          run,
+          workspace: runs.get(run ?? '')?.workspace,
+          trigger: runs.get(run ?? '')?.trigger,
+          session: context.sessionKey,
+          session_id: context.sessionId,
+          channel: requester?.channel ?? context.channelId,
+          sender: requester?.senderId,
+          sender_is_owner: requester?.senderIsOwner,
+          heard: heard.of(sessionOf(context)),
+        };
+        const reply = await link.check(call, limit);
+        if (reply?.type !== 'verdict' || !reply.reason) continue;
+        if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
+        if (reply.decision === 'ask') {
+          const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
+          return {
+            requireApproval: {
+              title: `Write to ${path}?`.slice(0, MAX_TITLE),
+              description: why.slice(0, MAX_DESCRIPTION),
+              severity: 'critical',
+              allowedDecisions: ['allow-once', 'deny'],
+            },
+          };
+        }
+      }
+      return undefined;
+    };
 
     api.on('after_tool_call', (event, context) => {
       heard.answer(sessionOf(context), event.toolName, event.params, event.result, event.error);

@@ -56,7 +56,13 @@ export class Link {
     const env: NodeJS.ProcessEnv = {};
     for (const name of VARIABLES) if (process.env[name] !== undefined) env[name] = process.env[name];
     // An argument vector, never a shell.
-    const child = spawn(this.program, ['link'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    let child: ChildProcess;
+    try {
+      child = spawn(this.program, ['link'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    } catch (error) {
+      this.rested(String(error));
+      return false;
+    }
     this.child = child;
     this.rest = '';
     child.once('error', (error) => this.ended(child, error.message));
@@ -124,10 +130,14 @@ export class Link {
   private ended(child: ChildProcess, why: string): void {
     if (child !== this.child) return;
     this.child = undefined;
+    this.rested(why);
+    for (const done of [...this.waiting.values()]) done(undefined);
+  }
+
+  private rested(why: string): void {
     this.failures += 1;
     const wait = Math.min(BACK_OFF.first * 2 ** (this.failures - 1), BACK_OFF.most);
     this.notBefore = Date.now() + wait;
     this.warn(`memfw link is down (${why}): writes are not checked before they happen, and the daemon guards`);
-    for (const done of [...this.waiting.values()]) done(undefined);
   }
 }
