@@ -107,12 +107,12 @@ impl PluginState {
       LinkWrites::Refuse => "poisoned writes are refused",
       LinkWrites::Ask => "the owner is asked about poisoned writes",
     };
-    match self.is_running {
-      true => format!("installed and running; {mode}"),
-      false => "installed, and no `memfw link` runs: no write is refused, and poison is taken out after the \
-                write; it starts with the agent's next run"
-        .to_owned(),
+    if self.is_running {
+      return format!("installed and running; {mode}");
     }
+    "installed, and no `memfw link` runs: no write is refused, and poison is taken out after the write; it \
+     starts with the agent's next run"
+      .to_owned()
   }
 }
 
