@@ -90,6 +90,12 @@ openclaw-edits edits="200":
   cargo build --release
   tests/openclaw/edits.sh target/release/memfw {{edits}}
 
+# memfw's plugin inside the real OpenClaw: installed, refusing, killed, removed (five minutes)
+[group('test')]
+openclaw-plugin:
+  cargo build --release
+  tests/openclaw/plugin.sh target/release/memfw
+
 # The memory flush, the index, a dropped file and notices, with the real OpenClaw (five minutes)
 [group('test')]
 openclaw-live parts="index,flush,retrust,notice":

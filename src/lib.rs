@@ -7,7 +7,8 @@
 //!   [`plural`] (a number with its noun), [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
 //!   plan),
 //!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
-//!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
+//!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes),
+//!   [`link`] (the protocol between a plugin inside the agent and memfw);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
 //!   [`openclaw`] (the agent framework's own records), [`terminal`] (what commands print with);
@@ -37,6 +38,7 @@ pub mod gate;
 #[expect(dead_code, reason = "the unit tests build engines, and no daemon")]
 mod harness;
 pub mod hash;
+pub mod link;
 pub mod memory;
 pub mod net;
 pub mod openclaw;

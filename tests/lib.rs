@@ -34,6 +34,7 @@ mod ladder;
 mod leases;
 mod ledger_place;
 mod life;
+mod link;
 mod markers;
 mod notifications;
 mod numbers;

@@ -51,6 +51,8 @@ const ROOMS: &[Room] = &[
   Room { name: "eval", layer: 0, uses: &["provenance", "plural"] },
   // Counted events; a latency is computed in one place.
   Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval", "plural"] },
+  // The messages between a plugin inside an agent and memfw, and the text that a call would leave in a file.
+  Room { name: "link", layer: 0, uses: &[] },
   // The failpoints at which tests kill the process; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
@@ -111,6 +113,8 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      // What a plugin inside the agent asks.
+      "link",
       "config",
       "store",
       "os",
@@ -133,6 +137,7 @@ const ROOMS: &[Room] = &[
       "seal",
       "eval",
       "stats",
+      "link",
       "config",
       "store",
       "os",
@@ -172,10 +177,12 @@ const LONG_FILES: &[(&str, &str)] = &[
 const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/lib.rs", "the map of the crate names every room"),
   ("src/app/agent.rs", "the one place where the framework is chosen"),
+  ("src/app/agent/call.rs", "what a call of its tools means"),
   ("src/app/agent/program.rs", "where its program is"),
   ("src/app/agent/service.rs", "what a service beside it has to know of it"),
   ("src/command/openclaw.rs", "the command about it"),
   ("src/command/openclaw/args.rs", "the command about it"),
+  ("src/command/openclaw/plugin.rs", "the command about it"),
   ("src/command/openclaw/retrust.rs", "the command about it"),
   ("src/command/openclaw/state.rs", "the command about it"),
 ];

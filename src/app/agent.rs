@@ -1,6 +1,7 @@
 //! The one place where the agent framework is chosen: its environment, workspaces and records.
 #![forbid(unsafe_code)]
 
+pub mod call;
 mod model;
 pub mod program;
 pub mod service;

@@ -46,6 +46,8 @@ pub enum Command {
   Run(super::run::RunArgs),
   /// Make programs that read memory wait until it has been checked
   Gate(super::gate::GateArgs),
+  /// Answer a plugin inside the agent, on standard input and output
+  Link(super::link::LinkArgs),
   /// Demonstrate memfw on a temporary workspace
   Demo(super::demo::DemoArgs),
   /// Show what is protected, what is not, and why
@@ -120,6 +122,7 @@ mod tests {
   enum All {
     Run(crate::command::run::RunArgs),
     Gate(crate::command::gate::GateArgs),
+    Link(crate::command::link::LinkArgs),
     Demo(crate::command::demo::DemoArgs),
     Status(crate::command::status::StatusArgs),
     Settle(crate::command::settle::SettleArgs),

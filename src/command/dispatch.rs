@@ -7,9 +7,9 @@ use clap::{CommandFactory as _, Parser as _};
 
 use super::{
   args::{Args, Command},
-  audit, complete, config, demo, doctor, eval, explain, gate, judge, log, man, markers, openclaw,
-  policy, provenance, quarantine, report, restore, run, scan, service, settle, stats, status,
-  suggest,
+  audit, complete, config, demo, doctor, eval, explain, gate, judge, link, log, man, markers,
+  openclaw, policy, provenance, quarantine, report, restore, run, scan, service, settle, stats,
+  status, suggest,
 };
 use crate::{
   app::{
@@ -56,6 +56,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
     Command::Run(args) => run::run(context, &args),
     Command::Gate(args) => gate::run(context, args),
+    Command::Link(args) => link::run(context, &args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => settle::run(context, args),

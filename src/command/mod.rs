@@ -16,6 +16,7 @@ pub mod eval;
 pub mod explain;
 pub mod gate;
 pub mod judge;
+pub mod link;
 pub mod log;
 pub mod man;
 pub mod markers;

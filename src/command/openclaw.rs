@@ -1,11 +1,13 @@
-//! `memfw openclaw`: shows what OpenClaw does with memory, and makes it load a file that it has dropped.
+//! `memfw openclaw`: shows what OpenClaw does with memory, installs the plugin, and makes OpenClaw load a file
+//! that it has dropped.
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod plugin;
 mod retrust;
 mod state;
 
-pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
+pub use args::{AgentArgs, AgentStatusArgs, InstallArgs, NAME, RetrustArgs, UninstallArgs};
 
 use crate::{
   app::{context::Context, exit::Status},
@@ -16,6 +18,8 @@ use crate::{
 pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
   match &args.command {
     args::AgentCommand::Status(args) => state::run(context, args),
+    args::AgentCommand::Install(args) => plugin::install(context, args),
+    args::AgentCommand::Uninstall(args) => plugin::uninstall(context, args),
     args::AgentCommand::Retrust(args) => retrust::run(context, args),
   }
 }

@@ -11,7 +11,7 @@ use {
     setting::{Complaint, Owner, Rules, Setting},
     word::{
       BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
-      LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
+      LinkWrites, LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
     },
   },
   crate::provenance::{SourcePattern, TrustRule},
@@ -239,6 +239,11 @@ keys! {
 
   /// The longest time that a reader waits at the gate, in milliseconds.
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
+
+  /// What a plugin inside the agent does with a write of poison to memory: "quarantine" (the write
+  /// happens, and the daemon takes the poison out), "refuse" (the call fails with a reason, and the
+  /// text waits for you), or "ask" (the agent asks you first).
+  "link.writes" => link_writes: LinkWrites = LinkWrites::Quarantine;
 
   /// How memfw notifies you when a block was taken out of a file: "none", "message" (to a channel of
   /// the agent framework), "event" (to the agent's own session), "desktop" (a desktop notification) or

@@ -35,5 +35,5 @@ pub use raw::Raw;
 pub use setting::Owner;
 pub use word::{
   BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
-  LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
+  LinkWrites, LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
 };

@@ -6,8 +6,8 @@ use {
     nearest::nearest,
     word::{
       BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
-      LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity, Word, find,
-      list,
+      LinkWrites, LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
+      Word, find, list,
     },
   },
   std::{
@@ -287,6 +287,7 @@ word_settings!(
   ExtraPaths,
   Follow,
   JudgeVia,
+  LinkWrites,
   Markers,
   Protocol,
   BaselineAction,

@@ -99,6 +99,16 @@ words! {
     Dreams = "DREAMS.md",
   }
 
+  /// What a plugin inside the agent does with a write of poison to memory.
+  LinkWrites {
+    /// The write happens, and the daemon takes the poison out.
+    Quarantine = "quarantine",
+    /// The call fails with a reason.
+    Refuse = "refuse",
+    /// The agent asks the owner first.
+    Ask = "ask",
+  }
+
   /// How people are notified.
   NotifyVia {
     /// No notification.

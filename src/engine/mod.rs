@@ -34,6 +34,7 @@ pub mod facts;
 #[cfg(test)]
 mod faulty_fs;
 pub mod files;
+pub mod foresee;
 pub mod gate_check;
 mod given_back;
 #[cfg(test)]
@@ -118,6 +119,7 @@ pub use attribute::Attributing;
 pub use consult::Consulting;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
+pub use foresee::Foreseen;
 pub use gate_check::Passed;
 pub use layer2::{Layer2, Reading};
 pub use lazy::LazyOutcome;

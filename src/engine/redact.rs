@@ -14,6 +14,7 @@ use super::{
   edit::{Durable, Edit, Lease, Locked, Sync},
   judge::{self, BlockJudgement},
   lapse::extend_approvals,
+  origin::Origin,
   precedent::context,
   view::View,
 };
@@ -117,7 +118,7 @@ impl<F: Fs> Engine<F> {
   /// Gives each redaction its number among equal texts and its id: text that came back gets its old id,
   /// all other text a new one. An item whose placeholder is in the file is another copy of the same
   /// text.
-  fn named(
+  pub(super) fn named(
     &mut self,
     target: &Target,
     view: &View,
@@ -185,6 +186,46 @@ impl<F: Fs> Engine<F> {
     Ok(named)
   }
 
+  /// The item of a text that leaves its file, or that does not get into it. `absent` is what the file loses.
+  pub(super) fn new_item<'a>(
+    &self,
+    path: &'a Path,
+    view: &View,
+    named: &'a Named,
+    absent: &[Range<usize>],
+  ) -> Result<NewItem<'a>, EngineError> {
+    let Named { redaction, n, .. } = named;
+    let judgement = view.judgements.get(redaction.block).and_then(Option::as_ref);
+    let decision = judgement.map(|judgement| &judgement.decision);
+    let held = decision.is_some_and(|decision| decision.action == Action::Hold);
+    let origin = origin_in(view, judgement);
+    let around = Around::without(&view.bytes, &view.document, &redaction.span, absent);
+    Ok(NewItem {
+      id: redaction.id.clone(),
+      path,
+      line: redaction.start_line as u32,
+      bytes: &redaction.original,
+      redacted: &redaction.replacement,
+      n: *n,
+      terminated: redaction.original.last() == Some(&b'\n'),
+      status: if held { State::Held } else { State::Quarantined },
+      source: origin.source,
+      trust: origin.trust,
+      attestation: origin.attestation,
+      session: origin.session,
+      score: decision.map_or(1.0, |decision| decision.score),
+      codes: decision.map_or(&[][..], |decision| &decision.codes).to_vec(),
+      findings: KeptFindings::within(
+        judgement.map_or(&[][..], |judgement| &judgement.findings),
+        redaction.span.start,
+        redaction.original.len(),
+      ),
+      layer: judgement.map_or(Layer::Rules, BlockJudgement::layer),
+      trail: origin.trail,
+      context: Some(context(&self.ledger, path, &around)?),
+    })
+  }
+
   /// Makes rows and operations durable; `None` if a person approved one of the texts meanwhile.
   fn admit(
     &mut self,
@@ -209,15 +250,13 @@ impl<F: Fs> Engine<F> {
     // claims.
     let mut absent: Vec<Range<usize>> = claims(&view.bytes).collect();
     absent.extend(redactions.iter().map(|named| named.redaction.span.clone()));
-    for Named { redaction, n, back } in redactions {
+    for named in redactions {
+      let Named { redaction, back, .. } = named;
       let judgement = view.judgements.get(redaction.block).and_then(Option::as_ref);
       let decision = judgement.map(|judgement| &judgement.decision);
       let codes = decision.map_or(&[][..], |decision| &decision.codes);
       let score = decision.map_or(1.0, |decision| decision.score);
-      // The origin of the block may be known better than that of the rest of the file.
-      let of = |one: &'_ BlockJudgement| one.taken_from.clone().or_else(|| one.origin.clone());
-      let origin = &judgement.and_then(of).unwrap_or_else(|| view.origin.clone());
-      let around = Around::without(&view.bytes, &view.document, &redaction.span, &absent);
+      let origin = &origin_in(view, judgement);
       let event = |kind| {
         let event = Event::new(kind).path(&path).of(origin);
         match &stood {
@@ -250,30 +289,7 @@ impl<F: Fs> Engine<F> {
       let action = if held { Action::Hold } else { Action::Quarantine };
       let layer = judgement.map_or(Layer::Rules, BlockJudgement::layer);
       events.push(event(kind).block(&redaction.id).decided(layer, codes, score, action.as_str()));
-      items.push(NewItem {
-        id: redaction.id.clone(),
-        path: &path,
-        line: redaction.start_line as u32,
-        bytes: &redaction.original,
-        redacted: &redaction.replacement,
-        n: *n,
-        terminated: redaction.original.last() == Some(&b'\n'),
-        status: if held { State::Held } else { State::Quarantined },
-        source: origin.source.clone(),
-        trust: origin.trust,
-        attestation: origin.attestation,
-        session: origin.session.clone(),
-        score,
-        codes: codes.to_vec(),
-        findings: KeptFindings::within(
-          judgement.map_or(&[][..], |judgement| &judgement.findings),
-          redaction.span.start,
-          redaction.original.len(),
-        ),
-        layer,
-        trail: origin.trail.clone(),
-        context: Some(context(&self.ledger, &path, &around)?),
-      });
+      items.push(self.new_item(&path, view, named, &absent)?);
     }
     let at = self.now();
     let rows: Vec<NewEvent> = events.iter().map(|event| event.row_in(took_ms)).collect();
@@ -290,6 +306,12 @@ impl<F: Fs> Engine<F> {
   }
 }
 
+/// The origin of a block, which may be known better than that of the rest of the file.
+pub(super) fn origin_in(view: &View, judgement: Option<&BlockJudgement>) -> Origin {
+  let of = |one: &BlockJudgement| one.taken_from.clone().or_else(|| one.origin.clone());
+  judgement.and_then(of).unwrap_or_else(|| view.origin.clone())
+}
+
 /// How many copies of a text in a version are not taken out.
 fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
   let leaves = |span: &Range<usize>| redactions.iter().any(|one| judge::overlaps(&one.span, span));
@@ -298,12 +320,12 @@ fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
 }
 
 /// A redaction with what the ledger knows about its text.
-struct Named {
-  redaction: Redaction,
+pub(super) struct Named {
+  pub(super) redaction: Redaction,
   /// Its number among equal texts of the file.
-  n: u32,
+  pub(super) n: u32,
   /// Whether the text was in quarantine before.
-  back: bool,
+  pub(super) back: bool,
 }
 
 /// The first number, from `from` on, that is acceptable among equal texts, and the item with that

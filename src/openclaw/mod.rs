@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
+pub mod observed;
 pub mod settings;
 pub mod transcript;
 

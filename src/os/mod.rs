@@ -5,6 +5,7 @@ pub mod alarm;
 pub mod clock;
 pub mod descriptors;
 pub mod key;
+pub mod link_lock;
 pub mod lock;
 pub mod managed_file;
 pub mod paths;
@@ -28,6 +29,7 @@ pub mod workspace_lock;
 
 pub use alarm::Alarm;
 pub use clock::{Clock, SystemClock, pause};
+pub use link_lock::LinkLock;
 pub use lock::{DaemonLock, LockError, WriteLock, Writing, is_halted};
 pub use paths::{Env, Home};
 pub use shown::Shown;

@@ -22,6 +22,12 @@ pub enum AgentCommand {
   /// Show the OpenClaw installations, and which memory files OpenClaw loads
   #[command(after_help = "Example: memfw openclaw status --json")]
   Status(AgentStatusArgs),
+  /// Install the plugin that asks memfw before the agent writes to its memory
+  #[command(after_help = "Example: memfw openclaw install --accept-capabilities")]
+  Install(InstallArgs),
+  /// Remove the plugin, and restore OpenClaw's configuration
+  #[command(after_help = "Example: memfw openclaw uninstall")]
+  Uninstall(UninstallArgs),
   /// Make OpenClaw load a memory file again that it has dropped
   #[command(after_help = "Example: memfw openclaw retrust ~/.openclaw/workspace/MEMORY.md")]
   Retrust(RetrustArgs),
@@ -34,6 +40,24 @@ pub struct AgentStatusArgs {
   #[arg(long)]
   pub json: bool,
 }
+
+/// `memfw openclaw install`
+///
+/// Has OpenClaw install the plugin that is part of this program. Without `--accept-capabilities`, the command only
+/// shows what OpenClaw asks you to accept. Nothing is downloaded.
+#[derive(Clone, Debug, Args)]
+pub struct InstallArgs {
+  /// Accept what the plugin may do
+  #[arg(long)]
+  pub accept_capabilities: bool,
+}
+
+/// `memfw openclaw uninstall`
+///
+/// Has OpenClaw remove the plugin. If nothing has changed OpenClaw's configuration since the installation, that
+/// file gets the bytes that it had before.
+#[derive(Clone, Debug, Args)]
+pub struct UninstallArgs {}
 
 /// `memfw openclaw retrust`
 ///
@@ -61,7 +85,14 @@ mod tests {
 
   #[test]
   fn the_contract_parses() {
-    for line in ["status", "status --json", "retrust MEMORY.md", "retrust MEMORY.md --yes"] {
+    for line in [
+      "status",
+      "status --json",
+      "retrust MEMORY.md",
+      "retrust MEMORY.md --yes",
+      "install",
+      "uninstall",
+    ] {
       let words = format!("memfw {NAME} {line}");
       assert!(CommandLine::try_parse_from(words.split(' ')).is_ok(), "{line}");
     }

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::AgentStatusArgs;
+use super::{AgentStatusArgs, plugin::PluginState};
 use crate::{
   app::{
     agent::{installations, program},
@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, F
   let installed = program::find(env, &config).map(|path| (program::release(&path), path));
   let records = OpenClawRecords::of(found.clone());
   let reports: Vec<StateReport<'_>> = match &records {
-    Some(records) => found.iter().map(|one| StateReport::of(one, records)).collect(),
+    Some(records) => found.iter().map(|one| StateReport::of(context, one, records)).collect(),
     None => vec![],
   };
   if args.json {
@@ -71,6 +71,7 @@ pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, F
 struct StateReport<'i> {
   installation: &'i Installation,
   state: State,
+  plugin: PluginState,
   agents: Vec<AgentReport<'i>>,
 }
 
@@ -82,13 +83,14 @@ struct AgentReport<'i> {
 }
 
 impl<'i> StateReport<'i> {
-  fn of(installation: &'i Installation, records: &OpenClawRecords) -> Self {
+  fn of(context: &Context, installation: &'i Installation, records: &OpenClawRecords) -> Self {
     let agents = installation.agents.iter().map(|agent| AgentReport {
       agent,
       state: installation.agent_state(agent),
       files: installation.files(agent, records, &memory_of(&agent.workspace)),
     });
-    Self { installation, state: installation.state(), agents: agents.collect() }
+    let plugin = PluginState::of(context, installation);
+    Self { installation, state: installation.state(), plugin, agents: agents.collect() }
   }
 
   /// Notes about the installation, one sentence each.
@@ -122,6 +124,7 @@ impl<'i> StateReport<'i> {
     let is_dropped = |agent: &AgentReport<'_>| agent.files.iter().any(FileState::is_dropped);
     self.state.problem.is_some()
       || !self.installation.notes.is_empty()
+      || self.plugin.is_troubled()
       || self.agents.iter().any(|agent| is_dropped(agent) || agent.state.problem.is_some())
   }
 
@@ -136,6 +139,7 @@ impl<'i> StateReport<'i> {
       "version": self.state.release,
       "schema": self.state.schema,
       "schema_known": self.state.schema.map(|schema| schema <= STATE_SCHEMA),
+      "plugin": self.plugin.to_json(),
       "agents": self.agents.iter().map(AgentReport::to_json).collect::<Vec<_>>(),
       "notes": self.notes(),
     })
@@ -156,6 +160,7 @@ impl<'i> StateReport<'i> {
     let database: Vec<String> = [release, schema].into_iter().flatten().collect();
     let database = if database.is_empty() { "none".to_owned() } else { database.join(", ") };
     out.line(&format!("  database    {}", terminal(database)))?;
+    out.line(&format!("  plugin      {}", self.plugin.line()))?;
     for agent in &self.agents {
       agent.print(context)?;
     }

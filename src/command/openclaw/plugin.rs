@@ -1,0 +1,253 @@
+//! `memfw openclaw install` and `uninstall`: the plugin that asks memfw before the agent writes.
+//!
+//! The plugin's files are part of this program. OpenClaw itself installs and removes them; memfw keeps
+//! OpenClaw's configuration as it was, and puts it back if nothing else has changed it.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsString,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use serde_json::json;
+
+use super::args::{InstallArgs, UninstallArgs};
+use crate::{
+  app::{
+    agent::{installations, program},
+    context::Context,
+    exit::Status,
+  },
+  config::LinkWrites,
+  engine::event::shown,
+  memory::ContentHash,
+  openclaw::Installation,
+  os::{LinkLock, paths, subprocess},
+  terminal::{
+    escape::terminal,
+    failure::{Failure, unavailable},
+  },
+};
+
+/// The id of the plugin.
+const ID: &str = "memfw";
+/// Its files.
+const FILES: &[(&str, &str)] = &[
+  ("package.json", include_str!("../../../integrations/openclaw/package.json")),
+  ("openclaw.plugin.json", include_str!("../../../integrations/openclaw/openclaw.plugin.json")),
+  ("index.js", include_str!("../../../integrations/openclaw/index.js")),
+  ("link.js", include_str!("../../../integrations/openclaw/link.js")),
+  ("heard.js", include_str!("../../../integrations/openclaw/heard.js")),
+];
+/// The file of the plugin that names this program.
+const PROGRAM: &str = "program.json";
+/// Where the files lie for OpenClaw to copy, below memfw's data directory.
+const PACKAGE: &str = "openclaw-plugin";
+/// OpenClaw's configuration as it was before, and the hash of what the installation made of it.
+const BEFORE: &str = "openclaw-config.before";
+const AFTER: &str = "openclaw-config.after";
+/// Largest configuration of OpenClaw that is kept, in bytes.
+const MAX_CONFIG: u64 = 16 << 20;
+/// Largest file of an installed plugin that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+/// How long OpenClaw may take: it needs some 15 s on two idle cores, and minutes on busy ones (measured).
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// What an installation of OpenClaw has of the plugin.
+pub(super) struct PluginState {
+  /// Whether it is installed.
+  pub(super) is_installed: bool,
+  /// Whether its files are those of this program.
+  is_current: bool,
+  /// Whether a child of it runs.
+  is_running: bool,
+  mode: LinkWrites,
+}
+
+impl PluginState {
+  pub(super) fn of(context: &Context, one: &Installation) -> Self {
+    let dir = installed(one);
+    let read = |name: &str| paths::read_own(&dir.join(name), MAX_FILE).ok().flatten();
+    let is_same = |(name, text): &(&str, &str)| read(name).as_deref() == Some(text.as_bytes());
+    let data = context.home().map(|home| home.data);
+    Self {
+      is_installed: read("openclaw.plugin.json").is_some(),
+      is_current: FILES.iter().all(is_same),
+      is_running: data.is_ok_and(|data| LinkLock::is_held(&data)),
+      mode: context.config().map_or(LinkWrites::Quarantine, |found| found.config.link_writes),
+    }
+  }
+
+  /// Whether it is installed and protects less than it could.
+  pub(super) fn is_troubled(&self) -> bool {
+    let is_missed = self.mode != LinkWrites::Quarantine && !self.is_running;
+    self.is_installed && (!self.is_current || is_missed)
+  }
+
+  pub(super) fn to_json(&self) -> serde_json::Value {
+    json!({
+      "installed": self.is_installed,
+      "current": self.is_installed.then_some(self.is_current),
+      "running": self.is_installed.then_some(self.is_running),
+      "writes": self.mode.as_str(),
+    })
+  }
+
+  /// One line for people.
+  pub(super) fn line(&self) -> String {
+    if !self.is_installed {
+      return "not installed: no write is refused; memfw openclaw install".to_owned();
+    }
+    if !self.is_current {
+      return "of another memfw: install it again with `memfw openclaw install`".to_owned();
+    }
+    let mode = match self.mode {
+      LinkWrites::Quarantine => "`link.writes` is `quarantine`: no write is refused",
+      LinkWrites::Refuse => "poisoned writes are refused",
+      LinkWrites::Ask => "the owner is asked about poisoned writes",
+    };
+    if self.is_running {
+      return format!("installed and running; {mode}");
+    }
+    "installed, and no `memfw link` runs: no write is refused, and poison is taken out after the write; it \
+     starts with the agent's next run"
+      .to_owned()
+  }
+}
+
+fn installed(one: &Installation) -> PathBuf {
+  one.layout.state_dir.join("extensions").join(ID)
+}
+
+/// The only installation that a command is about, and OpenClaw's program.
+fn found(context: &Context) -> Result<(Installation, PathBuf), Failure> {
+  let config = context.config()?.config;
+  let env = &context.surroundings.env;
+  let one = installations(env, &config).into_iter().next();
+  let one = one.ok_or_else(|| Failure::unavailable("no OpenClaw was found"))?;
+  let program = program::find(env, &config).ok_or_else(|| {
+    Failure::unavailable("OpenClaw's program was not found")
+      .hint("name it: memfw config set agent.program /path/to/openclaw")
+  })?;
+  Ok((one, program))
+}
+
+/// Carries `install` out.
+pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, Failure> {
+  let (one, program) = found(context)?;
+  let own = own_program()?;
+  let out = &context.out;
+  if !args.accept_capabilities {
+    out.line("OpenClaw asks you to accept what a plugin may do. This one")?;
+    out.line("  sees each call of a tool and its answer, and keeps them in memory only")?;
+    out
+      .line("  may refuse calls of `write`, `edit` and `apply_patch`, or have OpenClaw ask you")?;
+    out.line(&format!("  starts one program: {} link", terminal(shown(&own))))?;
+    out.line("It declares no tool, command, channel, provider, skill or server, and reads no conversation.")?;
+    out.line(
+      "OpenClaw also warns that the plugin comes from a local folder, which nobody has reviewed.",
+    )?;
+    out.line("To install it: memfw openclaw install --accept-capabilities")?;
+    return Ok(Status::No);
+  }
+  let home = context.home()?;
+  home.create().map_err(unavailable)?;
+  let package = home.data.join(PACKAGE);
+  make_dir(&package)?;
+  for (name, text) in FILES {
+    paths::write_private(&package.join(name), text.as_bytes()).map_err(unavailable)?;
+  }
+  let named = json!({ "program": own.to_string_lossy() }).to_string();
+  paths::write_private(&package.join(PROGRAM), named.as_bytes()).map_err(unavailable)?;
+  let before = paths::read_own(&one.config, MAX_CONFIG).map_err(unavailable)?;
+  let is_new = !home.data.join(BEFORE).exists() || !installed(&one).exists();
+  if let (true, Some(before)) = (is_new, &before) {
+    paths::write_private(&home.data.join(BEFORE), before).map_err(unavailable)?;
+  }
+  let dir = package.into_os_string();
+  let words =
+    ["plugins".into(), "install".into(), dir, "--force".into(), "--accept-capabilities".into()];
+  claw(&one, &program, words)?;
+  if let Some(after) = paths::read_own(&one.config, MAX_CONFIG).map_err(unavailable)? {
+    let hash = ContentHash::of(&after).to_hex();
+    paths::write_private(&home.data.join(AFTER), hash.as_bytes()).map_err(unavailable)?;
+  }
+  let state = PluginState::of(context, &one);
+  if !state.is_installed {
+    return Err(Failure::unavailable("OpenClaw reported success, and the plugin is not there"));
+  }
+  out.line(&format!("installed the plugin in {}", terminal(shown(&installed(&one)))))?;
+  out.line("it begins with the next start of OpenClaw's gateway")?;
+  if state.mode == LinkWrites::Quarantine {
+    out.line("poisoned writes are still taken out after the write; to refuse them before it:")?;
+    out.line("  memfw config set link.writes refuse")?;
+  }
+  Ok(Status::Yes)
+}
+
+/// Carries `uninstall` out.
+pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Status, Failure> {
+  let (one, program) = found(context)?;
+  let out = &context.out;
+  if !installed(&one).exists() {
+    out.line("the plugin is not installed")?;
+    return Ok(Status::Yes);
+  }
+  let data = context.home()?.data;
+  let read = |path: &Path| paths::read_own(path, MAX_CONFIG).map_err(unavailable);
+  let hash_now = read(&one.config)?.map(|bytes| ContentHash::of(&bytes).to_hex());
+  let hash_then = read(&data.join(AFTER))?.and_then(|bytes| String::from_utf8(bytes).ok());
+  let is_untouched = hash_now.is_some() && hash_now == hash_then;
+  claw(&one, &program, ["plugins", "uninstall", ID, "--force"].map(OsString::from))?;
+  let before = read(&data.join(BEFORE))?;
+  match before.filter(|_| is_untouched) {
+    Some(before) => {
+      paths::replace_own(&one.config, &before).map_err(unavailable)?;
+      out.line(
+        "removed the plugin; OpenClaw's configuration is as it was before the installation",
+      )?;
+    }
+    None => {
+      out.line("removed the plugin")?;
+      out.line("OpenClaw's configuration has changed since the installation, so memfw left it alone; OpenClaw")?;
+      out.line("keeps `plugins.entries.memfw` there, with `enabled` set to `false`")?;
+    }
+  }
+  let package = data.join(PACKAGE);
+  let files = FILES.iter().map(|(name, _)| package.join(name)).chain([package.join(PROGRAM)]);
+  for file in files.chain([data.join(BEFORE), data.join(AFTER)]) {
+    remove(&file);
+  }
+  std::fs::remove_dir(&package).ok();
+  Ok(Status::Yes)
+}
+
+/// Runs OpenClaw.
+fn claw(
+  one: &Installation,
+  program: &Path,
+  args: impl IntoIterator<Item = OsString>,
+) -> Result<(), Failure> {
+  let mut words = vec![program.as_os_str().to_owned()];
+  words.extend(one.profile.iter().flat_map(|name| ["--profile".into(), name.into()]));
+  words.extend(args);
+  subprocess::run(&words, LIMIT).map_err(|why| Failure::unavailable(terminal(why)))
+}
+
+/// This program, as the plugin starts it.
+fn own_program() -> Result<PathBuf, Failure> {
+  std::env::current_exe()
+    .map_err(|error| Failure::unavailable(format!("cannot tell where memfw itself is: {error}")))
+}
+
+fn make_dir(dir: &Path) -> Result<(), Failure> {
+  std::fs::create_dir_all(dir)
+    .map_err(|error| Failure::unavailable(format!("cannot make `{}`: {error}", dir.display())))
+}
+
+/// Removes a file of memfw's own.
+#[expect(clippy::disallowed_methods, reason = "a file of memfw in its own directory")]
+fn remove(path: &Path) {
+  std::fs::remove_file(path).ok();
+}

@@ -1,0 +1,22 @@
+//! The version of the protocol, and the limits of a request: everything that is read is hostile.
+#![forbid(unsafe_code)]
+
+/// The version of the protocol. A change that an old plugin cannot ignore gets a new number.
+pub const VERSION: u32 = 1;
+/// Longest line that is read, in bytes: a file of the largest size that an agent writes in one call, escaped, and
+/// what it had read (a choice).
+pub const MAX_LINE_BYTES: usize = 8 << 20;
+/// Longest text of a change, in bytes (a choice; MEMORY.md has some 20 kB).
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Most edits of one call.
+pub const MAX_EDITS: usize = 256;
+/// Longest name, id, address or command of a call, in bytes.
+pub const MAX_NAME_BYTES: usize = 4096;
+/// Most pieces of material that one call can name.
+pub const MAX_HEARD: usize = 64;
+/// Longest passage of one piece, in bytes.
+pub const MAX_PASSAGE_BYTES: usize = 64 << 10;
+/// How long a plugin waits for a verdict if it does not say, in milliseconds.
+pub const DEADLINE_MS: u32 = 50;
+/// The longest that a plugin may wait, in milliseconds.
+pub const MAX_DEADLINE_MS: u32 = 5000;

@@ -1,0 +1,214 @@
+//! Reads lines, checks limits, and keeps the handshake.
+#![forbid(unsafe_code)]
+
+use serde::Deserialize;
+
+use super::{
+  limits::{
+    DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_PASSAGE_BYTES,
+    VERSION,
+  },
+  message::{Answer, Body, Call, Fault, Heard, Reply, Request},
+};
+
+/// What memfw says about itself in the handshake.
+#[derive(Clone, Debug)]
+pub struct Session {
+  /// The release of memfw.
+  memfw: String,
+  /// The configured mode.
+  mode: String,
+  is_greeted: bool,
+}
+
+/// A question that must be answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+  /// The id of the request.
+  pub id: u64,
+  /// How long the plugin waits, in milliseconds.
+  pub deadline_ms: u32,
+  /// The tool call.
+  pub call: Box<Call>,
+}
+
+/// The id alone, which a request may have that is wrong otherwise.
+#[derive(Deserialize)]
+struct Numbered {
+  id: Option<u64>,
+}
+
+impl Session {
+  /// A session that waits for the handshake.
+  pub fn new(memfw: &str, mode: &str) -> Self {
+    Self { memfw: memfw.to_owned(), mode: mode.to_owned(), is_greeted: false }
+  }
+
+  /// Reads a line without its line end: a question, or the reply to what is no question.
+  pub fn read(&mut self, line: &[u8]) -> Result<Ask, Reply> {
+    if line.len() > MAX_LINE_BYTES {
+      return Err(Self::too_long());
+    }
+    let request: Request = match serde_json::from_slice(line) {
+      Ok(request) => request,
+      Err(error) => {
+        let id = serde_json::from_slice::<Numbered>(line).ok().and_then(|numbered| numbered.id);
+        // serde's message may quote the line.
+        let place = format!("line {} column {}", error.line(), error.column());
+        let why = format!("this is no request that memfw knows, at {place}");
+        return Err(Reply::failed(id, Fault::BadRequest, why));
+      }
+    };
+    let id = Some(request.id);
+    match request.body {
+      Body::Hello(hello) if hello.version != VERSION => {
+        let why = format!("this memfw speaks version {VERSION} of the protocol");
+        Err(Reply::failed(id, Fault::Version, why))
+      }
+      Body::Hello(_) => {
+        self.is_greeted = true;
+        let body = Answer::Hello {
+          version: VERSION,
+          memfw: self.memfw.clone(),
+          mode: self.mode.clone(),
+          deadline_ms: DEADLINE_MS,
+        };
+        Err(Reply { id, body })
+      }
+      Body::Check(_) if !self.is_greeted => {
+        Err(Reply::failed(id, Fault::NoHello, "the first request must be `hello`"))
+      }
+      Body::Check(call) => match over_limit(&call) {
+        Some(what) => Err(Reply::failed(id, Fault::TooLarge, format!("{what} is too long"))),
+        None => {
+          let wanted = request.deadline_ms.unwrap_or(DEADLINE_MS);
+          Ok(Ask { id: request.id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), call })
+        }
+      },
+    }
+  }
+
+  /// The reply to a line that is longer than any request.
+  pub fn too_long() -> Reply {
+    let why = format!("a line has at most {MAX_LINE_BYTES} bytes");
+    Reply::failed(None, Fault::TooLarge, why)
+  }
+}
+
+/// What in a call is longer than its limit.
+fn over_limit(call: &Call) -> Option<&'static str> {
+  let names = [
+    ("tool", Some(&call.tool)),
+    ("path", Some(&call.path)),
+    ("workspace", call.workspace.as_ref()),
+    ("agent", call.agent.as_ref()),
+    ("run", call.run.as_ref()),
+    ("session", call.session.as_ref()),
+    ("session_id", call.session_id.as_ref()),
+    ("channel", call.channel.as_ref()),
+    ("sender", call.sender.as_ref()),
+    ("trigger", call.trigger.as_ref()),
+  ];
+  let long = names.iter().find(|(_, name)| name.is_some_and(|name| name.len() > MAX_NAME_BYTES));
+  let is_long = |heard: &Heard| {
+    let names = [&heard.tool, &heard.subject, &heard.sha256];
+    heard.passage.len() > MAX_PASSAGE_BYTES
+      || names.iter().any(|name| name.len() > MAX_NAME_BYTES)
+      || heard.sender.as_ref().is_some_and(|sender| sender.len() > MAX_NAME_BYTES)
+  };
+  let is_heard = call.heard.len() > MAX_HEARD || call.heard.iter().any(is_long);
+  let is_change = call.change.as_ref().is_some_and(|change| !change.is_within_limits());
+  long.map(|(what, _)| *what).or(is_heard.then_some("heard")).or(is_change.then_some("change"))
+}
+
+#[cfg(test)]
+mod tests {
+  use serde_json::json;
+
+  use super::*;
+  use crate::link::{Change, HeardKind, limits::MAX_TEXT_BYTES};
+
+  fn line(value: &serde_json::Value) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap()
+  }
+
+  fn greeted() -> Session {
+    let mut session = Session::new("1.2.3", "refuse");
+    let hello = json!({ "id": 1, "type": "hello", "version": 1, "client": "test" });
+    let reply = session.read(&line(&hello)).unwrap_err();
+    let expected = "{\"id\":1,\"type\":\"hello\",\"version\":1,\"memfw\":\"1.2.3\",\"mode\":\"refuse\",\
+                    \"deadline_ms\":50}\n";
+    assert_eq!(reply.to_line(), expected);
+    session
+  }
+
+  fn fault(session: &mut Session, bytes: &[u8]) -> (Option<u64>, Fault) {
+    let reply = session.read(bytes).unwrap_err();
+    match reply.body {
+      Answer::Error(failed) => (reply.id, failed.code),
+      other => panic!("{other:?}"),
+    }
+  }
+
+  #[test]
+  fn a_check_is_read() {
+    let check = json!({
+      "id": 7, "type": "check", "deadline_ms": 80, "tool": "edit", "path": "MEMORY.md",
+      "change": { "edits": [{ "old": "a", "new": "b" }] }, "sender_is_owner": true, "later": [],
+      "heard": [{ "kind": "tool", "tool": "web_fetch", "subject": "https://a.example", "passage": "x" }],
+    });
+    let ask = greeted().read(&line(&check)).unwrap();
+    assert_eq!((ask.id, ask.deadline_ms), (7, 80));
+    assert_eq!(ask.call.heard.first().unwrap().kind, HeardKind::Tool);
+    assert!(matches!(ask.call.change, Some(Change::Edits(_))));
+    let patient = json!({ "id": 8, "type": "check", "deadline_ms": 99_999_999 });
+    assert_eq!(greeted().read(&line(&patient)).unwrap().deadline_ms, MAX_DEADLINE_MS);
+  }
+
+  #[test]
+  fn what_is_no_request_is_said() {
+    let mut session = greeted();
+    for bytes in [&b""[..], b"x", b"\xff\xfe", b"[]", b"{}", b"{\"id\":\"a\"}", b"null"] {
+      assert_eq!(fault(&mut session, bytes), (None, Fault::BadRequest), "{bytes:?}");
+    }
+    for body in [json!({ "id": 3 }), json!({ "id": 3, "type": "erase" })] {
+      assert_eq!(fault(&mut session, &line(&body)), (Some(3), Fault::BadRequest));
+    }
+    // The reply does not repeat the line.
+    let reply = session.read(b"{\"id\": 4, \"type\": \"secret words\"}").unwrap_err();
+    assert!(!reply.to_line().contains("secret"), "{reply:?}");
+    // Deep nesting is no way to overflow the stack.
+    let deep = "[".repeat(200_000);
+    assert_eq!(fault(&mut session, deep.as_bytes()), (None, Fault::BadRequest));
+  }
+
+  #[test]
+  fn an_unknown_version_and_a_missing_handshake_are_refused() {
+    let mut session = Session::new("1.2.3", "refuse");
+    let check = line(&json!({ "id": 1, "type": "check" }));
+    assert_eq!(fault(&mut session, &check), (Some(1), Fault::NoHello));
+    let hello = line(&json!({ "id": 2, "type": "hello", "version": 2 }));
+    assert_eq!(fault(&mut session, &hello), (Some(2), Fault::Version));
+    assert_eq!(fault(&mut session, &check), (Some(1), Fault::NoHello));
+  }
+
+  #[test]
+  fn each_size_has_a_limit() {
+    let long = "x".repeat(MAX_NAME_BYTES + 1);
+    let heard = |passage: &str| json!({ "kind": "message", "passage": passage });
+    for (key, value) in [
+      ("path", json!(long)),
+      ("run", json!(long)),
+      ("sender", json!(long)),
+      ("change", json!({ "write": "x".repeat(MAX_TEXT_BYTES + 1) })),
+      ("heard", json!([heard(&"x".repeat(MAX_PASSAGE_BYTES + 1))])),
+      ("heard", json!(vec![heard(""); MAX_HEARD + 1])),
+      ("heard", json!([{ "subject": long }])),
+    ] {
+      let check = json!({ "id": 5, "type": "check", key: value });
+      assert_eq!(fault(&mut greeted(), &line(&check)), (Some(5), Fault::TooLarge), "{key}");
+    }
+    let line = vec![b' '; MAX_LINE_BYTES + 1];
+    assert_eq!(fault(&mut greeted(), &line), (None, Fault::TooLarge));
+  }
+}
