@@ -32,8 +32,8 @@ fn edit(id: u64, line: &str) -> Value {
 
 /// The output of the link for these lines.
 fn link(guarded: &Guarded, lines: &[Value]) -> Output {
-  let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
-  guarded.test().args(["link"]).stdin(lines).output()
+  let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+  guarded.test().args(["link"]).stdin(lines.join("\n")).output()
 }
 
 /// The replies after the handshake.

@@ -218,6 +218,8 @@ rule = [{ source = "exec", trust = "hostile" }]
 [gate]
 enabled = true
 max_wait_ms = 500
+[link]
+writes = "ask"
 [notify]
 via = "command"
 channel = "c"
@@ -274,6 +276,7 @@ format = "json"
         }],
         gate_enabled: true,
         gate_max_wait: Duration::from_millis(500),
+        link_writes: LinkWrites::Ask,
         notify_via: NotifyVia::Command,
         notify_channel: "c".to_owned(),
         notify_target: "t".to_owned(),

@@ -61,15 +61,14 @@ impl Hunk {
       return;
     }
     let place = text.find(old.as_str()).filter(|_| !old.is_empty());
-    match place {
-      Some(at) => text.replace_range(at..at + old.len(), &new),
-      None => {
-        if !text.is_empty() && !text.ends_with('\n') {
-          text.push('\n');
-        }
-        text.push_str(&new);
-      }
+    if let Some(at) = place {
+      text.replace_range(at..at + old.len(), &new);
+      return;
     }
+    if !text.is_empty() && !text.ends_with('\n') {
+      text.push('\n');
+    }
+    text.push_str(&new);
   }
 }
 

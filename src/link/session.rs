@@ -78,13 +78,13 @@ impl Session {
       Body::Check(_) if !self.is_greeted => {
         Err(Reply::failed(id, Fault::NoHello, "the first request must be `hello`"))
       }
-      Body::Check(call) => match over_limit(&call) {
-        Some(what) => Err(Reply::failed(id, Fault::TooLarge, format!("{what} is too long"))),
-        None => {
-          let wanted = request.deadline_ms.unwrap_or(DEADLINE_MS);
-          Ok(Ask { id: request.id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), call })
+      Body::Check(call) => {
+        if let Some(what) = over_limit(&call) {
+          return Err(Reply::failed(id, Fault::TooLarge, format!("{what} is too long")));
         }
-      },
+        let wanted = request.deadline_ms.unwrap_or(DEADLINE_MS);
+        Ok(Ask { id: request.id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), call })
+      }
     }
   }
 

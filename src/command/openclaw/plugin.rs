@@ -52,7 +52,7 @@ const MAX_CONFIG: u64 = 16 << 20;
 /// Largest file of an installed plugin that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 /// How long OpenClaw may take: it needs some 15 s on two idle cores, and minutes on busy ones (measured).
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// What an installation of OpenClaw has of the plugin.
 pub(super) struct PluginState {
@@ -201,18 +201,14 @@ pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Stat
   let is_untouched = hash_now.is_some() && hash_now == hash_then;
   claw(&one, &program, ["plugins", "uninstall", ID, "--force"].map(OsString::from))?;
   let before = read(&data.join(BEFORE))?;
-  match before.filter(|_| is_untouched) {
-    Some(before) => {
-      paths::replace_own(&one.config, &before).map_err(unavailable)?;
-      out.line(
-        "removed the plugin; OpenClaw's configuration is as it was before the installation",
-      )?;
-    }
-    None => {
-      out.line("removed the plugin")?;
-      out.line("OpenClaw's configuration has changed since the installation, so memfw left it alone; OpenClaw")?;
-      out.line("keeps `plugins.entries.memfw` there, with `enabled` set to `false`")?;
-    }
+  if let Some(before) = before.filter(|_| is_untouched) {
+    paths::replace_own(&one.config, &before).map_err(unavailable)?;
+    out
+      .line("removed the plugin; OpenClaw's configuration is as it was before the installation")?;
+  } else {
+    out.line("removed the plugin")?;
+    out.line("OpenClaw's configuration has changed since the installation, so memfw left it alone; OpenClaw")?;
+    out.line("keeps `plugins.entries.memfw` there, with `enabled` set to `false`")?;
   }
   let package = data.join(PACKAGE);
   let files = FILES.iter().map(|(name, _)| package.join(name)).chain([package.join(PROGRAM)]);
