@@ -18,7 +18,7 @@ use {
   name = "memfw",
   version,
   max_term_width = 100,
-  after_help = "Examples: memfw demo · memfw run · memfw quarantine list\n\
+  after_help = "Examples: memfw demo · memfw run · memfw review\n\
     Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
 )]
 pub struct Args {
@@ -58,10 +58,20 @@ pub enum Command {
   Scan(super::scan::ScanArgs),
   /// Measure detection on labelled text
   Eval(super::eval::EvalArgs),
-  /// Review text that was taken out of memory
-  Quarantine(super::quarantine::QuarantineArgs),
+  /// Decide about waiting items, one after the other
+  Review(super::quarantine::review::ReviewArgs),
+  /// List the items that wait for you, oldest first
+  List(super::quarantine::QuarantineListArgs),
+  /// Show items with their text and why they were taken out
+  Show(super::quarantine::QuarantineShowArgs),
+  /// Restore the exact bytes, and accept this text from now on
+  Approve(super::quarantine::QuarantineApproveArgs),
+  /// Refuse items and remove their placeholders
+  Reject(super::quarantine::QuarantineChooseArgs),
   /// Take the last decision about an item back, exactly
   Undo(super::quarantine::QuarantineUndoArgs),
+  /// All that can be done with text that was taken out of memory
+  Quarantine(super::quarantine::QuarantineArgs),
   /// Serve questions about new entries to a model or a person
   Judge(super::judge::JudgeArgs),
   /// List exceptions, and whether they are still needed
@@ -130,6 +140,11 @@ mod tests {
     Eval(crate::command::eval::EvalArgs),
     Quarantine(crate::command::quarantine::QuarantineArgs),
     Undo(crate::command::quarantine::QuarantineUndoArgs),
+    Review(crate::command::quarantine::review::ReviewArgs),
+    List(crate::command::quarantine::QuarantineListArgs),
+    Show(crate::command::quarantine::QuarantineShowArgs),
+    Approve(crate::command::quarantine::QuarantineApproveArgs),
+    Reject(crate::command::quarantine::QuarantineChooseArgs),
     Judge(crate::command::judge::JudgeArgs),
     Policy(crate::command::policy::PolicyArgs),
     Explain(crate::command::explain::ExplainArgs),
@@ -180,6 +195,12 @@ mod tests {
       "memfw eval a.jsonl b --trust hostile --sensitivity high --layers rules --floors f.toml",
       "memfw eval dev --json --svg curves.svg --mistakes 3",
       "memfw quarantine list --status flagged --status held --json",
+      "memfw list --file MEMORY.md --code url-reference --source web_fetch --trust hostile --since 2d --each",
+      "memfw review --file MEMORY.md --since 2d",
+      "memfw show a1",
+      "memfw approve a1 --days 30",
+      "memfw reject --code url-reference --yes --json",
+      "memfw quarantine delete --source web_fetch:x --yes",
       "memfw quarantine show a1b2c3 MEMORY.md:3",
       "memfw quarantine add MEMORY.md:3 --reason old",
       "memfw quarantine approve a1 b2 --json",
@@ -235,7 +256,6 @@ mod tests {
     assert!(error.contains("`trusted`, `verified`, `untrusted` or `hostile`"), "{error}");
     let error = parse("memfw quarantine lst").unwrap_err();
     assert!(error.contains("'list'"), "{error}");
-    assert!(parse("memfw quarantine approve").is_err());
     assert!(parse("memfw scan --json --jsonl").is_err());
     assert!(parse("memfw restore MEMORY.md --list --yes").is_err());
     assert!(parse("memfw status --wait -1").is_err());

@@ -8,8 +8,9 @@ use clap::{CommandFactory as _, Parser as _};
 use super::{
   args::{Args, Command},
   audit, complete, config, demo, doctor, eval, explain, gate, judge, link, log, man, markers,
-  openclaw, policy, provenance, quarantine, report, restore, run, scan, service, settle, stats,
-  status, suggest,
+  openclaw, policy, provenance,
+  quarantine::{self, QuarantineCommand},
+  report, restore, run, scan, service, settle, stats, status, suggest,
 };
 use crate::{
   app::{
@@ -62,11 +63,13 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Settle(args) => settle::run(context, args),
     Command::Scan(args) => scan::run(context, args),
     Command::Eval(args) => eval::run(context, args),
-    Command::Quarantine(args) => quarantine::run(context, args),
-    Command::Undo(args) => {
-      let command = quarantine::QuarantineCommand::Undo(args);
-      quarantine::run(context, quarantine::QuarantineArgs { command })
-    }
+    Command::Quarantine(args) => quarantine::run(context, args.command),
+    Command::Review(args) => quarantine::run(context, QuarantineCommand::Review(args)),
+    Command::List(args) => quarantine::run(context, QuarantineCommand::List(args)),
+    Command::Show(args) => quarantine::run(context, QuarantineCommand::Show(args)),
+    Command::Approve(args) => quarantine::run(context, QuarantineCommand::Approve(args)),
+    Command::Reject(args) => quarantine::run(context, QuarantineCommand::Reject(args)),
+    Command::Undo(args) => quarantine::run(context, QuarantineCommand::Undo(args)),
     Command::Judge(args) => judge::run(context, &args),
     Command::Policy(args) => policy::run(context, args),
     Command::Explain(args) => explain::run(context, &args),

@@ -6,11 +6,13 @@ mod args;
 mod decide;
 mod delete;
 mod export;
+mod filter;
+mod list;
 pub mod review;
 
 pub use args::{
-  QuarantineApproveArgs, QuarantineArgs, QuarantineCommand, QuarantineDecideArgs,
-  QuarantineListArgs, QuarantineShowArgs, QuarantineUndoArgs,
+  QuarantineAddArgs, QuarantineApproveArgs, QuarantineArgs, QuarantineChooseArgs,
+  QuarantineCommand, QuarantineListArgs, QuarantineShowArgs, QuarantineUndoArgs,
 };
 pub use delete::DeleteArgs;
 pub use export::ExportArgs;
@@ -18,13 +20,13 @@ pub use export::ExportArgs;
 use serde_json::{Value, json};
 
 use super::shared::{
+  ask,
   copies::{self, Copy},
   evidence, finding,
   lookup::find_item,
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  detect::Code,
   engine::{
     Engine,
     event::{rounded, shown},
@@ -34,13 +36,12 @@ use crate::{
   os::{Clock as _, SystemClock},
   plural::times,
   provenance::State,
-  store::{Item, ItemFilter, StoreError},
+  store::{Item, StoreError},
   terminal::{
     escape::{lossy, terminal},
     failure::Failure,
-    output::Style,
+    output::{Style, count},
     preview::Preview,
-    table::{Cell, Column, Table},
     time::{self, DAY},
   },
 };
@@ -53,73 +54,27 @@ const PREVIEW_COLUMNS: usize = 100;
 const PREVIEW_INDENT: usize = 6;
 
 /// Carries the command out.
-pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
-  match args.command {
+pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Failure> {
+  match command {
     QuarantineCommand::Review(args) => review::run(context, &args),
-    QuarantineCommand::List(args) => list(context, &args),
+    QuarantineCommand::List(args) => list::run(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
-    QuarantineCommand::Add(args) => decide(context, &args, (None, false), add),
-    QuarantineCommand::Approve(args) => {
-      decide(context, &args.decide, (args.days, args.at_end), approve)
+    QuarantineCommand::Add(args) => {
+      let said = Said { reason: args.reason.as_deref(), json: args.json, ..Said::default() };
+      decide(context, &args.items, &said, add)
     }
-    QuarantineCommand::Reject(args) => decide(context, &args, (None, false), reject),
+    QuarantineCommand::Approve(args) => {
+      let until = args.days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
+      let said = Said { until, at_end: args.at_end, ..Said::of(&args.choose) };
+      decide_chosen(context, &args.choose, &said, ("approve", approve))
+    }
+    QuarantineCommand::Reject(args) => {
+      decide_chosen(context, &args, &Said::of(&args), ("reject", reject))
+    }
     QuarantineCommand::Undo(args) => undo(context, &args),
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
-}
-
-fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
-  let statuses = if args.status.is_empty() {
-    vec![State::Quarantined, State::Held]
-  } else {
-    args.status.clone()
-  };
-  let items = match context.ledger_to_read()? {
-    Some(ledger) => {
-      let mut items = ledger.items(&ItemFilter { statuses, ..ItemFilter::default() })?;
-      if args.status.is_empty() {
-        let approved = ItemFilter { statuses: vec![State::Approved], path: None };
-        items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
-      }
-      items
-    }
-    None => Vec::new(),
-  };
-  if args.json {
-    context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
-    return Ok(Status::Yes);
-  }
-  if items.is_empty() {
-    context.out.line("nothing waits for you")?;
-    return Ok(Status::Yes);
-  }
-  context.out.page();
-  let now = SystemClock.now();
-  let mut table = Table::new([
-    Column::new("ID"),
-    Column::new("STATUS"),
-    Column::new("SOURCE").cut_end(8),
-    Column::new("TRUST").dispensable(),
-    Column::new("KNOWN").dispensable(),
-    Column::new("WHY").cut_end(12),
-    Column::new("FILE").cut_start(12),
-    Column::new("SINCE"),
-  ]);
-  for item in &items {
-    table.row([
-      Cell::styled(item.id.as_str(), Style::Cyan),
-      Cell::from(if item.awaited { "approved, not back" } else { item.status.as_str() }),
-      Cell::from(item.source.as_str()),
-      Cell::from(item.trust.as_str()),
-      Cell::from(item.attestation.as_str()),
-      Cell::from(words(&item.codes)),
-      Cell::from(format!("{}:{}", shown(&item.path), item.line)),
-      Cell::from(time::short(item.quarantined_at, now)),
-    ]);
-  }
-  table.write(&context.out)?;
-  Ok(Status::Yes)
 }
 
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
@@ -240,20 +195,61 @@ fn print(
     ))?;
   }
   if item.status.is_waiting() {
-    out.line(&format!(
-      "  next    memfw quarantine approve {0} | memfw quarantine reject {0}",
-      item.id
-    ))?;
+    out.line(&format!("  next    memfw approve {0} | memfw reject {0}", item.id))?;
   }
   Ok(())
 }
 
 type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
 
+/// What a person said about all items of a command.
+#[derive(Default)]
+struct Said<'a> {
+  reason: Option<&'a str>,
+  /// Until when an approval holds, in microseconds since the epoch.
+  until: Option<i64>,
+  at_end: bool,
+  json: bool,
+}
+
+impl<'a> Said<'a> {
+  fn of(args: &'a QuarantineChooseArgs) -> Self {
+    Self { reason: args.reason.as_deref(), json: args.json, ..Self::default() }
+  }
+}
+
+/// Decides about the named items, or about those that the filters choose, if the person agrees.
+fn decide_chosen(
+  context: &Context,
+  args: &QuarantineChooseArgs,
+  said: &Said<'_>,
+  (verb, act): (&str, Act),
+) -> Result<Status, Failure> {
+  if !args.items.is_empty() && args.filter.is_empty() {
+    return decide(context, &args.items, said, act);
+  }
+  let items = filter::chosen_to_change(&context.ledger()?, &args.items, &args.filter)?;
+  let what = count(items.len() as u64, "item");
+  if items.len() > 1 && !args.yes {
+    if !ask::is_possible(context) {
+      return Err(
+        Failure::usage(format!("{what} would be decided about; nothing was changed"))
+          .hint("pass `--yes`, or name the items"),
+      );
+    }
+    if !ask::agreed(context, &format!("{verb} {what}?"))? {
+      context.out.line("nothing was changed")?;
+      return Ok(Status::No);
+    }
+  }
+  let names: Vec<String> = items.iter().map(|item| item.id.to_string()).collect();
+  decide(context, &names, said, act)
+}
+
 fn decide(
   context: &Context,
-  args: &QuarantineDecideArgs,
-  (days, at_end): (Option<u32>, bool),
+  names: &[String],
+  said: &Said<'_>,
   act: Act,
 ) -> Result<Status, Failure> {
   // Without a ledger there is nothing to decide about, so none is created.
@@ -261,25 +257,24 @@ fn decide(
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
   let by = context.user();
-  let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
-  let word = Approval { by: &by, reason: args.reason.as_deref(), until, at_end };
+  let word = Approval { by: &by, reason: said.reason, until: said.until, at_end: said.at_end };
   let (mut values, mut undoable) = (Vec::new(), Vec::new());
-  for name in &args.items {
+  for name in names {
     let done = act(&mut engine, name, word);
     // The completed decisions are printed even if a later one fails.
     let done = match done {
       Ok(done) => done,
       Err(failure) => {
-        if args.json && !values.is_empty() {
+        if said.json && !values.is_empty() {
           context.out.json(&values)?;
         }
         return Err(failure);
       }
     };
     undoable.extend(done.undoable.map(|id| id.to_string()));
-    if args.json { values.push(done.value) } else { context.out.line(&done.line)? }
+    if said.json { values.push(done.value) } else { context.out.line(&done.line)? }
   }
-  if args.json {
+  if said.json {
     context.out.json(&values)?;
   } else if !undoable.is_empty() {
     context.out.line(&format!("to take this back: `memfw undo {}`", undoable.join(" ")))?;
@@ -358,8 +353,4 @@ fn rules(item: &Item) -> Vec<String> {
     }
   }
   rules
-}
-
-fn words(codes: &[Code]) -> String {
-  codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  io::{self, BufRead as _, IsTerminal as _},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -11,7 +10,7 @@ use clap::{Args as ClapArgs, ValueHint};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::shared::lookup::find_file;
+use super::shared::{ask, lookup::find_file};
 use crate::{
   app::{context::Context, exit::Status},
   engine::{Engine, Target, event::shown, pending, restore::Restored},
@@ -292,7 +291,7 @@ impl Ask<'_> {
   fn agreed(&self, context: &Context) -> Result<bool, Failure> {
     let path = shown(self.path);
     let name = short(self.version.hash);
-    if !context.out.is_terminal() || !io::stdin().is_terminal() {
+    if !ask::is_possible(context) {
       return Err(
         Failure::usage(format!(
           "version {name} of `{path}` would be restored; nothing was changed"
@@ -304,14 +303,11 @@ impl Ask<'_> {
     let (come, gone) = counts(self.present.unwrap_or_default(), self.text);
     let seen = time::short(self.version.seen_at, SystemClock.now());
     let now = if self.present.is_some() { "" } else { ", which is gone," };
-    context.out.text(&format!(
-      "Restore version {name} of {}{now}, seen {seen} (lines: +{come} -{gone})? [y/N] ",
+    let question = format!(
+      "Restore version {name} of {}{now}, seen {seen} (lines: +{come} -{gone})?",
       terminal(path)
-    ))?;
-    context.out.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    );
+    ask::agreed(context, &question)
   }
 }
 

@@ -164,7 +164,9 @@ mod tests {
   fn late_records_are_awaited_for_minutes_and_for_a_few_files_only() {
     let (mut young, at) = (AskedAgain::at(&INFERRED), Duration::from_secs);
     let names: Vec<Target> = (0..1_000).map(|n| target(&format!("{n:04}.md"))).collect();
-    names.iter().for_each(|name| young.failed(name, at(0)));
+    for name in &names {
+      young.failed(name, at(0));
+    }
     assert_eq!(young.take(at(1)).len(), INFERRED.most);
     let (mut now, mut n_tries) = (at(1), 1);
     young.failed(&names[0], now);

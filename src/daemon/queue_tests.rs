@@ -30,8 +30,8 @@ fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
 }
 
 /// A file of this size that was last written this many milliseconds after the first one.
-fn file(size: u64, at: u64) -> Option<Written> {
-  Some(Written { size, at: Duration::from_hours(500_000) + ms(at) })
+fn file(size: u64, at: u64) -> Written {
+  Written { size, at: Duration::from_hours(500_000) + ms(at) }
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn of_files_heard_of_together_a_small_one_that_was_just_written_goes_first() {
   {
     let mut queue = Queue::default();
     for n in 0..9000 {
-      queue.written(target(&format!("n{n:04}")), ms(1), others);
+      queue.written(target(&format!("n{n:04}")), ms(1), Some(others));
       if n == 4500 {
-        queue.written(target("notes"), ms(1), file(400, 9_000));
+        queue.written(target("notes"), ms(1), Some(file(400, 9_000)));
       }
     }
     // A later event that does not say what the file is like changes nothing.
@@ -53,7 +53,7 @@ fn of_files_heard_of_together_a_small_one_that_was_just_written_goes_first() {
   // Poisoned notes of one size: the last one first.
   let mut queue = Queue::default();
   for n in 0..1500 {
-    queue.written(target(&format!("n{n:04}")), ms(1), file(200, 3 * n));
+    queue.written(target(&format!("n{n:04}")), ms(1), Some(file(200, 3 * n)));
   }
   assert_eq!(queue.take(ms(9), &[]).unwrap().1, target("n1499"));
 }

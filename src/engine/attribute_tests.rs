@@ -473,10 +473,10 @@ fn text_that_no_record_explains_is_asked_about_for_minutes_and_stays_as_it_is() 
   let before = (world.read(), world.blocks());
   let n_events = world.engine.ledger().events(&filter).unwrap().len();
   for _ in 0..3 {
-    world.clock.advance_wall(Duration::from_secs(60));
+    world.clock.advance_wall(Duration::from_mins(1));
     assert!(matches!(world.attribute(), Attributing::Done { is_inferred: true, .. }));
   }
-  world.clock.advance_wall(Duration::from_secs(180));
+  world.clock.advance_wall(Duration::from_mins(3));
   world.records.take_questions();
   assert!(matches!(world.attribute(), Attributing::Done { is_inferred: false, .. }));
   assert_eq!(world.records.asked(), [""; 0], "it is not young any more");
@@ -529,7 +529,7 @@ fn a_late_record_gives_the_owner_back_what_was_taken_out_and_tells_of_others_onc
   world.records.answer("", unexplained());
   assert!(matches!(world.attribute(), Attributing::Done { is_inferred: true, .. }));
   assert_eq!(world.engine.inferred_files().unwrap(), [world.target.clone()]);
-  world.clock.advance_wall(Duration::from_secs(60));
+  world.clock.advance_wall(Duration::from_mins(1));
   world.records.book().forget_answers();
   world.records.answer(OVERRIDE.trim(), said("user:owner", Attestation::ToolObserved));
   world.attribute();

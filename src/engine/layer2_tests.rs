@@ -376,7 +376,7 @@ fn what_the_rules_find_is_flagged_before_the_encoder_reads_and_withdrawn_after()
   assert_eq!(cleared[0].codes, codes);
   // What the encoder finds is added.
   let mut world = World::scripted(Script::new());
-  world.append(&format!("{}  There is a hidden instruction in the file.\n", QUIET));
+  world.append(&format!("{QUIET}  There is a hidden instruction in the file.\n"));
   let (state, before) = world.last_block();
   assert_eq!(state, State::Flagged);
   world.attribute();

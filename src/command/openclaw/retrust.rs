@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  io::{self, BufRead as _, IsTerminal as _},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -15,6 +14,7 @@ use serde_json::json;
 use super::RetrustArgs;
 use crate::{
   app::{agent::installations, context::Context, exit::Status, paths::resolved},
+  command::shared::ask,
   engine::{Event, EventKind, event::shown},
   memory::{ContentHash, Document, Known},
   openclaw::{
@@ -210,17 +210,13 @@ impl Case {
 
   /// Asks the person at the terminal; without a terminal, `--yes` is required.
   fn agreed(&self, context: &Context) -> Result<bool, Failure> {
-    if !context.out.is_terminal() || !io::stdin().is_terminal() {
+    if !ask::is_possible(context) {
       return Err(
         Failure::usage(format!("`{}` would be trusted; nothing was changed", shown(&self.path)))
           .hint("say `--yes`"),
       );
     }
-    context.out.text("Have OpenClaw trust exactly this? [y/N] ")?;
-    context.out.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    ask::agreed(context, "Have OpenClaw trust exactly this?")
   }
 
   fn carry_out(

@@ -3,7 +3,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::provenance::State;
+use super::filter::FilterArgs;
 
 /// `memfw quarantine`
 #[derive(Clone, Debug, ClapArgs)]
@@ -28,13 +28,13 @@ pub enum QuarantineCommand {
   Show(QuarantineShowArgs),
   /// Take blocks out of their file
   #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
-  Add(QuarantineDecideArgs),
+  Add(QuarantineAddArgs),
   /// Restore the exact bytes, and accept this text from now on
   #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
   Approve(QuarantineApproveArgs),
   /// Refuse items and remove their placeholders
   #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
-  Reject(QuarantineDecideArgs),
+  Reject(QuarantineChooseArgs),
   /// Take decisions back, exactly
   #[command(after_help = "Example: memfw quarantine undo a1b2c3")]
   Undo(QuarantineUndoArgs),
@@ -46,20 +46,26 @@ pub enum QuarantineCommand {
   Export(super::ExportArgs),
 }
 
-/// `memfw quarantine list`
+/// `memfw list` and `memfw quarantine list`
 #[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw list --file MEMORY.md --since 2d")]
 pub struct QuarantineListArgs {
-  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
-  #[arg(long, value_name = "STATUS")]
-  pub status: Vec<State>,
+  /// Which items.
+  #[command(flatten)]
+  pub filter: FilterArgs,
+
+  /// Give each item a row of its own, however alike they are
+  #[arg(long)]
+  pub each: bool,
 
   /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
 
-/// `memfw quarantine show`
+/// `memfw show` and `memfw quarantine show`
 #[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw show a1b2c3")]
 pub struct QuarantineShowArgs {
   /// Ids, beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
@@ -70,12 +76,13 @@ pub struct QuarantineShowArgs {
   pub json: bool,
 }
 
-/// `memfw quarantine approve`
+/// `memfw approve` and `memfw quarantine approve`
 #[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw approve a1b2c3 --reason \"my own note\"")]
 pub struct QuarantineApproveArgs {
-  /// The arguments of all decisions.
+  /// The arguments of a decision about chosen items.
   #[command(flatten)]
-  pub decide: QuarantineDecideArgs,
+  pub choose: QuarantineChooseArgs,
 
   /// Accept the text for N days only, if it reappears in its file
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
@@ -103,9 +110,34 @@ pub struct QuarantineUndoArgs {
   pub json: bool,
 }
 
-/// `memfw quarantine add|approve|reject`
+/// `memfw approve`, `memfw reject` and their long forms.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineDecideArgs {
+#[command(after_help = "Example: memfw reject a1b2c3")]
+pub struct QuarantineChooseArgs {
+  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
+  #[arg(value_name = "ID|FILE:LINE")]
+  pub items: Vec<String>,
+
+  /// Which items, if none is named.
+  #[command(flatten)]
+  pub filter: FilterArgs,
+
+  /// Decide about several chosen items without asking
+  #[arg(long)]
+  pub yes: bool,
+
+  /// The reason, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Print JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw quarantine add`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct QuarantineAddArgs {
   /// Ids, beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,

@@ -2,24 +2,27 @@
 //! undo, so the command asks first.
 #![forbid(unsafe_code)]
 
-use std::io::{self, BufRead as _, IsTerminal as _};
-
 use clap::Args as ClapArgs;
 use serde_json::json;
 
+use super::filter::{FilterArgs, chosen_to_change};
+
 use crate::{
   app::{context::Context, exit::Status},
-  command::shared::lookup::find_item,
-  store::Item,
+  command::shared::ask,
   terminal::{failure::Failure, output::count},
 };
 
 /// `memfw quarantine delete`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct DeleteArgs {
-  /// Ids, beginnings of ids, or places in files
-  #[arg(value_name = "ID|FILE:LINE", required = true)]
+  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
+  #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
+
+  /// Which items, if none is named.
+  #[command(flatten)]
+  pub filter: FilterArgs,
 
   /// The reason, for the audit
   #[arg(long, value_name = "TEXT")]
@@ -37,8 +40,7 @@ pub struct DeleteArgs {
 /// Carries the command out.
 pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failure> {
   let ledger = context.ledger()?;
-  let find = |name: &String| find_item(&ledger, name);
-  let items: Vec<Item> = args.items.iter().map(find).collect::<Result<_, _>>()?;
+  let items = chosen_to_change(&ledger, &args.items, &args.filter)?;
   drop(ledger);
   if !args.yes && !is_agreed(context, items.len())? {
     context.out.line("nothing was deleted")?;
@@ -74,15 +76,11 @@ pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failur
 
 fn is_agreed(context: &Context, n: usize) -> Result<bool, Failure> {
   let what = count(n as u64, "item");
-  if !context.out.is_terminal() || !io::stdin().is_terminal() {
+  if !ask::is_possible(context) {
     return Err(
       Failure::usage(format!("the text of {what} would be deleted for good; nothing was deleted"))
-        .hint("pass `--yes`, or use `memfw quarantine reject ID` to keep it sealed"),
+        .hint("pass `--yes`, or use `memfw reject ID` to keep it sealed"),
     );
   }
-  context.out.text(&format!("Delete the text of {what} for good? [y/N] "))?;
-  context.out.flush()?;
-  let mut answer = String::new();
-  io::stdin().lock().read_line(&mut answer)?;
-  Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+  ask::agreed(context, &format!("Delete the text of {what} for good?"))
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod ask;
 pub mod copies;
 pub mod duration;
 pub mod events;

@@ -11,17 +11,19 @@ pub mod session;
 
 use clap::Args as ClapArgs;
 
-use super::decide::{Done, add, approve, reject};
+use super::{
+  decide::{Done, add, approve, reject},
+  filter::{FilterArgs, chosen},
+};
 use crate::{
   app::{context::Context, exit::Status},
-  command::shared::lookup::find_item,
   detect::Code,
   engine::{Engine, review::Approval},
   files::RealFs,
   memory::BlockId,
   os::{Clock as _, SystemClock},
   provenance::{Source, State},
-  store::{ItemFilter, StoreError},
+  store::StoreError,
   terminal::{
     escape::{Escape, terminal},
     failure::{Failure, reason as of_error},
@@ -34,16 +36,17 @@ use keyboard::{Keyboard, Typed};
 use screen::Look;
 use session::{Act, Session, Step, Wants};
 
-/// `memfw quarantine review`
+/// `memfw review` and `memfw quarantine review`
 #[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw review --file MEMORY.md")]
 pub struct ReviewArgs {
-  /// Ids, beginnings of ids, or places in files; without any, all waiting items
+  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 
-  /// Only items of this state: quarantined, held or flagged
-  #[arg(long, value_name = "STATUS", conflicts_with = "items")]
-  pub status: Vec<State>,
+  /// Which items, if none is named.
+  #[command(flatten)]
+  pub filter: FilterArgs,
 }
 
 /// Carries the command out.
@@ -66,19 +69,12 @@ pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
 }
 
 fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failure> {
-  if !args.items.is_empty() {
-    let ledger = context.ledger()?;
-    let find = |name: &String| find_item(&ledger, name).map(|item| item.id);
-    return args.items.iter().map(find).collect();
-  }
-  let statuses =
-    if args.status.is_empty() { ItemFilter::waiting().statuses } else { args.status.clone() };
-  let filter = ItemFilter { statuses, path: None };
-  let items = match context.ledger_to_read()? {
-    Some(ledger) => ledger.items(&filter)?,
-    None => vec![],
+  let Some(ledger) = context.ledger_to_read()? else {
+    return if args.items.is_empty() { Ok(vec![]) } else { context.ledger().map(|_| vec![]) };
   };
-  Ok(items.into_iter().map(|item| item.id).collect())
+  let items = chosen(&ledger, &args.items, &args.filter)?;
+  // Text that is approved and not back yet is decided.
+  Ok(items.into_iter().filter(|item| !item.awaited).map(|item| item.id).collect())
 }
 
 fn unreadable(error: std::io::Error) -> Failure {

@@ -1,0 +1,127 @@
+//! Chooses items by what is known about them.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use jiff::tz::TimeZone;
+
+use crate::{
+  app::paths::resolved,
+  command::shared::lookup::find_item,
+  detect::Code,
+  os::{Clock as _, SystemClock},
+  provenance::{State, Trust},
+  store::{Item, ItemFilter, Ledger},
+  terminal::{failure::Failure, moment::moment},
+};
+
+/// Which items are meant. Each option may be given several times, and then means any of its values.
+#[derive(Clone, Debug, Default, ClapArgs)]
+#[command(next_help_heading = "Filters")]
+pub struct FilterArgs {
+  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
+  #[arg(long, value_name = "STATUS")]
+  pub status: Vec<State>,
+
+  /// Only items of this file, or of files below this directory
+  #[arg(long, value_name = "PATH")]
+  pub file: Vec<PathBuf>,
+
+  /// Only items of this source; `web_fetch` means all of its kind
+  #[arg(long, value_name = "SOURCE")]
+  pub source: Vec<String>,
+
+  /// Only items with this finding code
+  #[arg(long, value_name = "CODE")]
+  pub code: Vec<Code>,
+
+  /// Only items of this trust: trusted, verified, untrusted or hostile
+  #[arg(long, value_name = "TRUST")]
+  pub trust: Vec<Trust>,
+
+  /// Only items that were found after this time, such as `2h ago` or `2026-11-20`
+  #[arg(long, value_name = "TIME")]
+  pub since: Option<String>,
+}
+
+impl FilterArgs {
+  /// Whether every item is meant.
+  pub(super) fn is_empty(&self) -> bool {
+    let Self { status, file, source, code, trust, since } = self;
+    status.is_empty()
+      && file.is_empty()
+      && source.is_empty()
+      && code.is_empty()
+      && trust.is_empty()
+      && since.is_none()
+  }
+
+  /// The chosen items, the oldest first; without a state, those that wait for a person.
+  pub(super) fn items(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
+    let is_any = self.status.is_empty();
+    let statuses = if is_any { ItemFilter::waiting().statuses } else { self.status.clone() };
+    let mut items = ledger.items(&ItemFilter { statuses, path: None })?;
+    if is_any {
+      // A person has decided about these, but their text is not in its file yet.
+      let approved = ItemFilter { statuses: vec![State::Approved], path: None };
+      items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
+    }
+    let since = self.since.as_deref().map(time_of).transpose()?;
+    items
+      .retain(|item| self.chooses(item) && since.is_none_or(|since| item.quarantined_at >= since));
+    Ok(items)
+  }
+
+  fn chooses(&self, item: &Item) -> bool {
+    let is_source =
+      |source: &String| *source == item.source.as_str() || source == item.source.kind();
+    let is_file =
+      |file: &PathBuf| item.path.ends_with(file) || item.path.starts_with(resolved(file));
+    (self.file.is_empty() || self.file.iter().any(is_file))
+      && (self.source.is_empty() || self.source.iter().any(is_source))
+      && (self.code.is_empty() || self.code.iter().any(|code| item.codes.contains(code)))
+      && (self.trust.is_empty() || self.trust.contains(&item.trust))
+  }
+}
+
+/// The named items, or, where none is named, those that the filters choose.
+pub(super) fn chosen(
+  ledger: &Ledger,
+  names: &[String],
+  filter: &FilterArgs,
+) -> Result<Vec<Item>, Failure> {
+  match (names.is_empty(), filter.is_empty()) {
+    (true, _) => filter.items(ledger),
+    (false, true) => names.iter().map(|name| find_item(ledger, name)).collect(),
+    (false, false) => Err(
+      Failure::usage("items are named, and filters given as well").hint("leave one of them out"),
+    ),
+  }
+}
+
+/// Items like [`chosen`], for a command that changes them: a person must have said which.
+pub(super) fn chosen_to_change(
+  ledger: &Ledger,
+  names: &[String],
+  filter: &FilterArgs,
+) -> Result<Vec<Item>, Failure> {
+  if names.is_empty() && filter.is_empty() {
+    return Err(
+      Failure::usage("no item is named")
+        .hint("name items, or choose them: `--file`, `--code`, `--source`"),
+    );
+  }
+  let items = chosen(ledger, names, filter)?;
+  if items.is_empty() {
+    return Err(Failure::unavailable("no item is like that").hint("`memfw list` shows what waits"));
+  }
+  Ok(items)
+}
+
+fn time_of(text: &str) -> Result<i64, Failure> {
+  moment(text, SystemClock.now(), &TimeZone::system()).ok_or_else(|| {
+    Failure::usage(format!("`{text}` is not a time"))
+      .hint("write a time as `2026-11-20`, `2026-11-20 14:00`, `2h ago` or `3d`")
+  })
+}

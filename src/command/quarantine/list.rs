@@ -1,0 +1,191 @@
+//! `memfw list`: what waits for a person, one row an item, with the words that were taken out.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::{QuarantineListArgs, to_json};
+use crate::{
+  app::{context::Context, exit::Status},
+  command::shared::finding,
+  detect::{Code, Severity},
+  engine::event::shown,
+  os::{Clock as _, SystemClock},
+  provenance::{Source, State},
+  store::{Item, ItemFilter, Ledger, StoreError},
+  terminal::{
+    failure::Failure,
+    output::{Style, count},
+    preview::one_line,
+    table::{Cell, Column, Table},
+    time,
+  },
+};
+
+/// From how many alike items on they share a row (a choice: fewer rows than these are read at a glance).
+const ALIKE: usize = 4;
+/// The bytes of a text that its row shows, where the terminal is wide enough (a choice).
+const SNIPPET: usize = 160;
+
+/// Carries the command out.
+pub(super) fn run(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+  let Some(ledger) = context.ledger_to_read()? else {
+    return nothing(context, args.json);
+  };
+  let items = args.filter.items(&ledger)?;
+  if args.json {
+    context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
+    return Ok(Status::Yes);
+  }
+  if items.is_empty() {
+    return nothing(context, false);
+  }
+  // Without the key the list has everything but the words.
+  let ledger = context.ledger_with_key().unwrap_or(ledger);
+  let rows = rows(&items, !args.each);
+  context.out.page();
+  // A row stays one line in a pipe as well; `--json` has everything uncut.
+  context.out.text(&table(&ledger, &rows).render(context.out.columns(), context.out.colour()))?;
+  context.out.line("")?;
+  for line in footer(&ledger, &items, args)? {
+    context.out.line(&line)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn nothing(context: &Context, json: bool) -> Result<Status, Failure> {
+  if json {
+    context.out.json(&[(); 0])?;
+  } else {
+    context.out.line("nothing waits for you")?;
+  }
+  Ok(Status::Yes)
+}
+
+/// One row: an item, and how many others are like it.
+struct Row<'i> {
+  item: &'i Item,
+  code: Option<Code>,
+  n: usize,
+}
+
+/// What alike items have in common.
+type Kind<'i> = (&'i Path, &'i Source, State, Option<Code>);
+
+/// The rows of items, each at the place of its oldest item.
+fn rows(items: &[Item], are_grouped: bool) -> Vec<Row<'_>> {
+  let kinds: Vec<Kind<'_>> = items
+    .iter()
+    .map(|item| (item.path.as_path(), &item.source, item.status, strongest(item)))
+    .collect();
+  let mut rows: Vec<Row<'_>> = Vec::new();
+  for (index, (item, kind)) in items.iter().zip(&kinds).enumerate() {
+    let alike = |others: &[Kind<'_>]| others.iter().filter(|other| *other == kind).count();
+    let n = if are_grouped { alike(&kinds) } else { 1 };
+    if n < ALIKE {
+      rows.push(Row { item, code: kind.3, n: 1 });
+    } else if alike(kinds.get(..index).unwrap_or_default()) == 0 {
+      rows.push(Row { item, code: kind.3, n });
+    }
+  }
+  rows
+}
+
+/// The most severe code of an item; of several, the one that is found first.
+fn strongest(item: &Item) -> Option<Code> {
+  let found = finding::counted(item);
+  let severity = |code: Code| -> Option<Severity> {
+    found.iter().filter(|one| one.code == code).map(|one| one.severity).max()
+  };
+  item.codes.iter().copied().rev().max_by_key(|code| severity(*code))
+}
+
+fn table(ledger: &Ledger, rows: &[Row<'_>]) -> Table {
+  let now = SystemClock.now();
+  let is_mixed = rows.iter().any(|row| row.item.status != State::Quarantined);
+  let mut columns = vec![Column::new("ID")];
+  if is_mixed {
+    columns.push(Column::new("STATUS"));
+  }
+  columns.extend([
+    Column::new("WHY").cut_end(12),
+    Column::new("FILE").cut_start(12),
+    Column::new("SINCE"),
+    Column::new("TEXT").cut_end(16),
+  ]);
+  let mut table = Table::new(columns);
+  for row in rows {
+    let item = row.item;
+    let mut cells = vec![Cell::styled(item.id.as_str(), Style::Cyan)];
+    if is_mixed {
+      cells.push(Cell::from(if item.awaited {
+        "approved, not back"
+      } else {
+        item.status.as_str()
+      }));
+    }
+    cells.extend([
+      Cell::from(why(row)),
+      Cell::from(place(row)),
+      Cell::from(time::short(item.quarantined_at, now)),
+      Cell::from(words(ledger, item)),
+    ]);
+    table.row(cells);
+  }
+  table
+}
+
+fn why(row: &Row<'_>) -> String {
+  let code = row.code.map(Code::as_str).unwrap_or_default();
+  match (row.n, row.item.codes.len()) {
+    (1, 0 | 1) => code.to_owned(),
+    (1, more) => format!("{code} +{}", more - 1),
+    (n, _) => format!("{n} × {code}"),
+  }
+}
+
+fn place(row: &Row<'_>) -> String {
+  let path = shown(&row.item.path);
+  if row.n == 1 { format!("{path}:{}", row.item.line) } else { path }
+}
+
+/// The beginning of what was taken out, harmless for a terminal.
+fn words(ledger: &Ledger, item: &Item) -> String {
+  match ledger.unseal(&item.id) {
+    Ok(text) => {
+      let text = text.trim_ascii();
+      one_line(text.get(..SNIPPET).unwrap_or(text))
+    }
+    // The text of a flagged block is in its file.
+    Err(StoreError::UnknownId { .. }) => "in its file".to_owned(),
+    Err(StoreError::Deleted { .. }) => "deleted".to_owned(),
+    Err(_) => "cannot be unsealed".to_owned(),
+  }
+}
+
+/// How many there are, and what to do next.
+fn footer(
+  ledger: &Ledger,
+  items: &[Item],
+  args: &QuarantineListArgs,
+) -> Result<Vec<String>, Failure> {
+  let n_waiting = items.iter().filter(|item| item.status.is_waiting()).count();
+  let mut lines = Vec::new();
+  if n_waiting == items.len() {
+    let waits = if n_waiting == 1 { "waits" } else { "wait" };
+    lines.push(format!(
+      "{} {waits} for you: `memfw review`, or `memfw approve ID`, `memfw reject ID`",
+      count(n_waiting as u64, "item")
+    ));
+  } else {
+    lines.push(count(items.len() as u64, "item"));
+  }
+  if args.filter.is_empty() {
+    let flagged = ItemFilter { statuses: vec![State::Flagged], path: None };
+    let n_flagged = ledger.items(&flagged)?.len();
+    if n_flagged > 0 {
+      let blocks = count(n_flagged as u64, "flagged block");
+      lines.push(format!("{blocks} in files: `memfw list --status flagged`"));
+    }
+  }
+  Ok(lines)
+}
