@@ -41,7 +41,8 @@ pub struct StatusArgs {
   #[arg(long)]
   pub json: bool,
 
-  /// Wait up to SECS seconds for the first scan of the daemon; exit with 0 when it is done
+  /// Wait up to SECS seconds for the first scan of the daemon; exit with status 0 when the scan is
+  /// done
   #[arg(long, value_name = "SECS")]
   pub wait: Option<u32>,
 }

@@ -260,7 +260,7 @@ impl Notifications {
       }
       (Some(Running::Index(root)), Ok(())) => Action::Recover(index_part(&root)),
       (Some(Running::Index(root)), Err(why)) => {
-        let text = format!("the agent's index of `{}` was not renewed: {why}", shown(&root));
+        let text = format!("the agent's index of `{}` was not rebuilt: {why}", shown(&root));
         Action::Degrade(index_part(&root), text)
       }
       (None, _) => return vec![],

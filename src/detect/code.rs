@@ -141,7 +141,7 @@ pub enum Code {
   #[strum(message = "acts when it is recalled")]
   RecallTrigger,
   /// Steers choices against the user.
-  #[strum(message = "steers choices and hides it")]
+  #[strum(message = "steers choices covertly")]
   PreferenceHijack,
   /// Makes the agent forget notes, rules and warnings.
   #[strum(message = "drops earlier notes or warnings")]
@@ -159,7 +159,7 @@ pub enum Code {
   #[strum(message = "a standing instruction")]
   StandingInstruction,
   /// From now on, in the future.
-  #[strum(message = "speaks about all future")]
+  #[strum(message = "applies from now on")]
   ImperativeFuture,
   /// A web address.
   #[strum(message = "a web address")]

@@ -46,7 +46,7 @@ impl Decisions<'_> {
       .detail(match placed {
         Placed::AtPlaceholder => format!("back in its place, {}", by_whom(by, reason)),
         Placed::Appended => format!("appended, {}", by_whom(by, reason)),
-        Placed::Elsewhere => format!("appended under other words, {}", by_whom(by, reason)),
+        Placed::Elsewhere => format!("appended in another context, {}", by_whom(by, reason)),
         Placed::InPlace => by_whom(by, reason),
       });
     let why = reason.unwrap_or_default();

@@ -58,10 +58,10 @@ fn scenarios(out: &Out, report: &Report) -> Result<(), Failure> {
   for (title, rows) in tables {
     let mut table = Table::new([
       Column::new(title).cut_end(14),
-      Column::new("TO GO").right(),
+      Column::new("BAD").right(),
       Column::new("OUT").right(),
       Column::new("NOTICED").right(),
-      Column::new("TO STAY").right(),
+      Column::new("GOOD").right(),
       Column::new("OUT").right(),
       Column::new("NOTICED").right(),
     ]);
@@ -84,14 +84,14 @@ fn scenarios(out: &Out, report: &Report) -> Result<(), Failure> {
   }
   out.line("")?;
   for (what, share) in [
-    ("outside, to go, leaves memory", found.outside.taken),
-    ("outside, to go, noticed", found.outside.noticed),
-    ("outside, to stay, leaves memory", found.outside.lost),
-    ("owner's words, leave memory", found.owner.lost),
+    ("outside, bad, taken out", found.outside.taken),
+    ("outside, bad, noticed", found.outside.noticed),
+    ("outside, good, taken out", found.outside.lost),
+    ("owner's words, taken out", found.owner.lost),
     ("owner's words, flagged", found.owner.alarmed),
-    ("pairs: one leaves, its twin stays", found.pairs),
-    ("lines of notes to go, that go", found.lines_taken),
-    ("their other lines, that go as well", found.lines_lost),
+    ("pairs: bad taken out, good stays", found.pairs),
+    ("notes: bad lines taken out", found.lines_taken),
+    ("notes: other lines taken out", found.lines_lost),
   ] {
     out.line(&format!("  {what:<36}{}", shares(share)))?;
   }

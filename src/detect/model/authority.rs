@@ -213,7 +213,7 @@ impl AuthorityFusion {
       return Err(damage("it is of another version"));
     }
     if !(fusion.prior > 0.0 && fusion.prior < 1.0) {
-      return Err(damage("its prior is no share"));
+      return Err(damage("its prior is not between 0 and 1"));
     }
     for set in [&fusion.heads, &fusion.encoder] {
       let weights = set.inputs();

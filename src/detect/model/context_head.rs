@@ -65,7 +65,7 @@ impl ContextHead {
       return Err(damage("it is cut short"));
     };
     if !(scale.is_finite() && bias.is_finite()) {
-      return Err(damage("a number of it is none"));
+      return Err(damage("one of its numbers is not finite"));
     }
     let weights = rest.iter().map(|weight| weight.cast_signed()).collect();
     Ok(Self { bits, shape, scale, bias, weights })

@@ -92,7 +92,7 @@ impl Fusion {
       return Err(damage("it is of another version"));
     }
     if !(fusion.prior > 0.0 && fusion.prior < 1.0) {
-      return Err(damage("its prior is no share"));
+      return Err(damage("its prior is not between 0 and 1"));
     }
     let all = [&fusion.heads, &fusion.encoder].map(|kinds| [&kinds.injection, &kinds.poison]);
     if !all.iter().flatten().all(|weights| weights.are_sound()) {

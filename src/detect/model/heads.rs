@@ -79,7 +79,7 @@ impl Heads {
     let mut next = || floats.next().filter(|number| number.is_finite());
     let numbers = [next(), next(), next(), next()];
     let [Some(scale_i), Some(scale_p), Some(bias_i), Some(bias_p)] = numbers else {
-      return Err(damage("a number of it is none"));
+      return Err(damage("one of its numbers is not finite"));
     };
     Ok(Self {
       bits,

@@ -151,7 +151,7 @@ impl SqliteStore {
     let found = gather.finish();
     let mut problems: Vec<String> = problem.into_iter().collect();
     if found.is_empty() && problems.is_empty() && self.is_archived(id) {
-      problems.push(format!("OpenClaw has put the session `{id}` away"));
+      problems.push(format!("OpenClaw has archived the session `{id}`"));
     }
     ReadResult { found, problems }
   }
