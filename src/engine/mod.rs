@@ -34,6 +34,8 @@ pub mod facts;
 #[cfg(test)]
 mod faulty_fs;
 pub mod files;
+#[cfg(test)]
+mod freed_tests;
 pub mod gate_check;
 mod given_back;
 #[cfg(test)]
