@@ -38,7 +38,7 @@ fn text_that_is_freed_from_a_comment_is_judged_as_new() {
     assert!(!world.read().contains(words), "{before}\n{after}\n{}", world.read());
     let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
     assert_eq!(items.len(), 1, "{before}");
-    assert_eq!(items[0].source.as_str(), "unknown", "whoever freed it wrote it");
+    assert_eq!(items[0].source.as_str(), "unknown", "the program that freed it wrote it");
   }
 }
 
