@@ -16,7 +16,7 @@ use std::{
   path::PathBuf,
   sync::{
     Arc, Condvar, Mutex,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
   },
   time::Duration,
 };
@@ -230,4 +230,43 @@ fn records_that_can_be_read_again_are_asked_again_though_nothing_changes() {
   world.work_until("it is known", |world| {
     world.sources("MEMORY.md") == ["exec"] && world.degradations().is_empty()
   });
+}
+
+/// Records in which a write comes late: how often they were asked, and whether it has come.
+#[derive(Default)]
+struct Late(Arc<AtomicUsize>, Arc<AtomicBool>);
+
+impl AgentRecords for Late {
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    let is_there = self.1.load(Relaxed);
+    self.0.fetch_add(1, Relaxed);
+    if !is_there {
+      return Answer::all(question, &Source::unknown(), Outlook::Final);
+    }
+    let mut answer = Answer::all(question, &Source::new("user:owner"), Outlook::Final);
+    for said in &mut answer.attributions {
+      said.attestation = Attestation::ToolObserved;
+    }
+    answer
+  }
+}
+
+#[test]
+fn a_record_that_comes_after_the_write_is_found_though_nothing_changes() {
+  let (n_asked, is_there) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+  let mut world = World::new(Box::new(Late(Arc::clone(&n_asked), Arc::clone(&is_there))));
+  world.write("MEMORY.md", &format!("{}\n", clean(1)));
+  world.work_until("it is asked", |_| n_asked.load(Relaxed) >= 1);
+  is_there.store(true, Relaxed);
+  world.work_until("it is known", |world| {
+    world.clock.advance_monotonic(Duration::from_millis(200));
+    world.sources("MEMORY.md") == ["user:owner"]
+  });
+  // The answer is evidence, so nobody is asked any more.
+  let n = n_asked.load(Relaxed);
+  for _ in 0..20 {
+    world.clock.advance_monotonic(Duration::from_mins(1));
+    world.work_until("all is done", |_| true);
+  }
+  assert_eq!(n_asked.load(Relaxed), n);
 }

@@ -8,8 +8,9 @@ use {
   },
   std::{
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::symlink,
+    process::{Command, Stdio},
     time::{Duration, Instant},
   },
 };
@@ -153,5 +154,52 @@ fn a_path_on_which_a_link_has_come_is_told_once_and_wakes_nobody() {
   drop(writer);
   eventually("the poison is out", || guarded.holding("workspace", &needle(1)).is_empty());
   guarded.settle();
+  guarded.stop();
+}
+
+/// Takes a lease for reading, gives way to each program that wants to write, and asks for it again at once.
+const RENEWED: &str = "
+import fcntl, os, signal, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+def lease(kind):
+  try:
+    fcntl.fcntl(file, fcntl.F_SETLEASE, kind)
+    return True
+  except OSError:
+    return False
+signal.signal(signal.SIGIO, lambda *_: (lease(fcntl.F_UNLCK), lease(fcntl.F_RDLCK)))
+print('held' if lease(fcntl.F_RDLCK) else 'none', flush=True)
+while True:
+  lease(fcntl.F_RDLCK)
+  time.sleep(0.0005)
+";
+
+#[test]
+fn a_lease_that_is_renewed_again_and_again_does_not_keep_poison_readable() {
+  let mut guarded = Guarded::new(NEVER).memory(FILE, "# Notes\n");
+  if !marks::reshapes(&guarded.path(FILE)) {
+    println!("skipped: files are not leased here");
+    return;
+  }
+  guarded.start();
+  guarded.settle();
+  let new = guarded.path("memory/new.txt");
+  fs::write(&new, format!("# Notes\n\n{}\n", poison(1))).unwrap();
+  let python = Command::new("python3")
+    .args(["-E", "-S", "-c", RENEWED])
+    .arg(&new)
+    .stdout(Stdio::piped())
+    .spawn();
+  let Ok(mut holder) = python else {
+    println!("skipped: there is no python3");
+    return;
+  };
+  let mut held = String::new();
+  BufReader::new(holder.stdout.take().unwrap()).read_line(&mut held).unwrap();
+  assert_eq!(held, "held\n");
+  fs::rename(&new, guarded.path(FILE)).unwrap();
+  eventually("the poison leaves", || guarded.holding("workspace", &needle(1)).is_empty());
+  holder.kill().unwrap();
+  holder.wait().unwrap();
   guarded.stop();
 }

@@ -61,13 +61,13 @@ fn of_files_heard_of_together_a_small_one_that_was_just_written_goes_first() {
 #[test]
 fn a_big_file_waits_for_small_ones_and_none_waits_for_ever() {
   let mut queue = Queue::default();
-  queue.written(target("old"), ms(1), file(900, 0));
-  queue.written(target("big"), ms(2), file(MOST_SMALL + 1, 60_000));
+  queue.written(target("old"), ms(1), Some(file(900, 0)));
+  queue.written(target("big"), ms(2), Some(file(MOST_SMALL + 1, 60_000)));
   let mut order = Vec::new();
   for n in 0..200 {
     let now = ms(10 + 10 * n);
     for half in ["a", "b"] {
-      queue.written(target(&format!("n{n:04}{half}")), now, file(200, 10 * n));
+      queue.written(target(&format!("n{n:04}{half}")), now, Some(file(200, 10 * n)));
     }
     order.push(queue.take(now, &[]).unwrap().1);
   }

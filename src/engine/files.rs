@@ -4,7 +4,10 @@
 use std::{
   collections::{HashMap, HashSet},
   path::{Path, PathBuf},
-  sync::Arc,
+  sync::{
+    Arc,
+    mpsc::{Receiver, TryRecvError},
+  },
   time::Duration,
 };
 
@@ -24,6 +27,12 @@ const WRITE_LOCK_HALTED: Duration = Duration::from_millis(500);
 /// How long to wait for the write lock before memfw closes its own open files. A child process inherits
 /// all descriptors, and with them the lock, until it runs `exec`, so the lock may be busy for a moment.
 const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
+
+/// How long another program may have a lease on a file before an open waits for its end: memfw itself holds one for
+/// at most half a second (a choice).
+const LEASED_LONG: Duration = Duration::from_secs(1);
+/// The most files for which an open waits at one time, each on a thread (a choice: one program leases few files).
+const MAX_OPENING: usize = 8;
 
 /// The most files that are remembered as read; beyond that all are forgotten and must be read again.
 const MAX_READ: usize = 4096;
@@ -47,6 +56,8 @@ pub struct Files<F: Fs> {
   opens: Vec<Target>,
   /// Since when a program's lease keeps memfw from opening a file.
   leased: HashMap<Target, Duration>,
+  /// Opens that wait for the leases of other programs.
+  opening: HashMap<Target, Receiver<Result<F::File, OpenError>>>,
 }
 
 impl<F: Fs> Files<F> {
@@ -63,6 +74,7 @@ impl<F: Fs> Files<F> {
       read: HashSet::new(),
       opens: Vec::new(),
       leased: HashMap::new(),
+      opening: HashMap::new(),
     }
   }
 
@@ -72,6 +84,7 @@ impl<F: Fs> Files<F> {
     self.fs = fs;
     self.roots.clear();
     self.kept_open.clear();
+    self.opening.clear();
   }
 
   /// memfw's data directory.
@@ -185,16 +198,50 @@ impl<F: Fs> Files<F> {
     match self.roots.get(&target.root) {
       Some((root, _)) => {
         let opened = self.fs.open_within(root, &target.rel, &rules, patience, &*self.clock);
-        match &opened {
-          Err(OpenError { refusal: Refusal::Busy, .. }) => {
-            self.leased.entry(target.clone()).or_insert_with(|| self.clock.monotonic());
-          }
-          _ => drop(self.leased.remove(target)),
+        if let Err(OpenError { refusal: Refusal::Busy, .. }) = &opened {
+          self.leased.entry(target.clone()).or_insert_with(|| self.clock.monotonic());
+          return Ok(self.open_at_last(target, &rules).unwrap_or(opened));
         }
+        self.leased.remove(target);
+        self.opening.remove(target);
         Ok(opened)
       }
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
+  }
+
+  /// The file if an open that waited for the lease of another program has succeeded; begins such an open once
+  /// the lease has lasted for [`LEASED_LONG`].
+  fn open_at_last(
+    &mut self,
+    target: &Target,
+    rules: &TargetRules,
+  ) -> Option<Result<F::File, OpenError>> {
+    if let Some(opening) = self.opening.get(target) {
+      let opened = match opening.try_recv() {
+        Err(TryRecvError::Empty) => return None,
+        Ok(opened) => Some(opened),
+        Err(TryRecvError::Disconnected) => None,
+      };
+      self.opening.remove(target);
+      // Another file may have taken the name while the open waited.
+      if let Some(Ok(file)) = &opened
+        && !self.is_on_path(target, file).unwrap_or(false)
+      {
+        return None;
+      }
+      if opened.is_some() {
+        self.leased.remove(target);
+      }
+      return opened;
+    }
+    if self.leased_for(target) >= LEASED_LONG && self.opening.len() < MAX_OPENING {
+      let (root, _) = self.roots.get(&target.root)?;
+      // The event of this open counts as a foreign one, and wakes the daemon at once.
+      let opening = self.fs.open_waiting(root, &target.rel, rules)?;
+      self.opening.insert(target.clone(), opening);
+    }
+    None
   }
 
   /// The bytes of a file; `None` if the ledger does not know this content.

@@ -4,6 +4,8 @@
 
 use std::{fmt, ops::Range};
 
+use zeroize::Zeroizing;
+
 use super::{
   Engine, EngineError, Target, approvals::Approvals, claim::claims, event::shown, judge,
   review::Placed,
@@ -242,13 +244,82 @@ impl Approvals<'_> {
     let before = self.ledger.existing_item(&item.path, item.hash, item.n)?;
     let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
     // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
-    let claims: Vec<Range<usize>> = claims(&restore.new).collect();
+    let comments: Vec<Range<usize>> = claims(&restore.new).collect();
     let mut absent: Vec<Range<usize>> =
       self.back(item, restore)?.into_iter().map(|(_, span)| span).collect();
-    absent.extend(claims.iter().cloned());
-    let mut now = [claims, absent].into_iter();
+    absent.extend(comments.iter().cloned());
+    let mut now = [comments, absent].into_iter();
     let file = self.ledger.known_as(&item.path)?;
-    Ok(now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)))
+    if now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)) {
+      return Ok(true);
+    }
+    // A piece of a line was taken out when those before it were in quarantine, and those after it not written.
+    let line = self.pieces(item, restore, plain, ids)?;
+    let span = restore.span(plain);
+    if line.span == span {
+      return Ok(false);
+    }
+    let mut ids = ids.clone();
+    let mut new = restore.new.get(..span.end).unwrap_or_default().to_vec();
+    for (other, text, span) in &line.pieces {
+      let form = placeholder::redact(text, &other.id);
+      if let Some(place) = new.get_mut(span.clone()).filter(|place| place.len() == form.len()) {
+        place.copy_from_slice(&form);
+      }
+      ids.placeholders.insert(other.id.clone());
+      ids.redacted.insert(other.id.clone(), form);
+    }
+    let gone = restore.new.get(span.end..line.span.end).unwrap_or_default();
+    new.extend_from_slice(if gone.ends_with(b"\n") { b"\n" } else { b"" });
+    new.extend_from_slice(restore.new.get(line.span.end..).unwrap_or_default());
+    let absent: Vec<Range<usize>> = claims(&new).collect();
+    let document = Document::parse(&new, &ids);
+    Ok(Around::without(&new, &document, &span, &absent).is_of(&file, &before))
+  }
+
+  /// The approved texts that are parts of the same line as the text that returns: a writer wrote the line in
+  /// pieces, and each was taken out alone. Pieces that are still out may be between them.
+  fn pieces(
+    &self,
+    item: &Item,
+    restore: &Restore,
+    plain: &[u8],
+    ids: &Known,
+  ) -> Result<PiecesOfLine, StoreError> {
+    let Range { start: mut from, end: mut to } = restore.span(plain);
+    let new = &restore.new[..];
+    let slice = |span: Range<usize>| new.get(span).unwrap_or_default();
+    let is_inside = |at: usize| at > 0 && at < new.len() && slice(at - 1..at) != b"\n";
+    let mut found = Vec::new();
+    if !is_inside(from) && !is_inside(to) {
+      return Ok(PiecesOfLine { pieces: found, span: from..to });
+    }
+    let mut texts = self.texts(&item.path)?;
+    texts.retain(|(other, text)| other.id != item.id && !text.is_empty());
+    let forms: Vec<&Vec<u8>> = ids.redacted.values().filter(|form| !form.is_empty()).collect();
+    while is_inside(from) {
+      let above = slice(0..from);
+      if let Some((other, text)) = texts.iter().find(|(_, text)| above.ends_with(text)) {
+        found.push((other.clone(), text.clone(), from - text.len()..from));
+        from -= text.len();
+      } else if let Some(form) = forms.iter().find(|form| above.ends_with(form)) {
+        from -= form.len();
+      } else {
+        break;
+      }
+    }
+    while is_inside(to) {
+      let below = slice(to..new.len());
+      if let Some((other, text)) = texts.iter().find(|(_, text)| below.starts_with(text)) {
+        found.push((other.clone(), text.clone(), to..to + text.len()));
+        to += text.len();
+      } else if let Some(form) = forms.iter().find(|form| below.starts_with(form)) {
+        to += form.len();
+      } else {
+        break;
+      }
+    }
+    Ok(PiecesOfLine { pieces: found, span: from..to })
   }
 
   /// The other approved texts in the file after the edit.
@@ -280,8 +351,21 @@ impl Approvals<'_> {
         beside.extend([(other.hash, around.clone()), (same_text, around)]);
       }
     }
+    // The person has read the other pieces of the line as well.
+    for (other, text, span) in self.pieces(item, restore, plain, ids)?.pieces {
+      let around = Around::of(&restore.new, &document, &span);
+      beside.extend([(other.hash, around.clone()), (line::norm_hash(&text), around)]);
+    }
     Ok(beside)
   }
+}
+
+/// The pieces of a line beside a text.
+struct PiecesOfLine {
+  /// The approved ones, each with its text and its span in the file.
+  pieces: Vec<(Item, Zeroizing<Vec<u8>>, Range<usize>)>,
+  /// The text with all pieces beside it, also those that are still out.
+  span: Range<usize>,
 }
 
 /// Refuses to insert text at the end of a file into code or a comment that is still open there.

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, HashMap},
+  collections::{BTreeMap, BTreeSet, HashMap},
   ops::Range,
   time::Duration,
 };
@@ -35,8 +35,10 @@ use crate::{
 pub(super) struct Known {
   before: Vec<BlockRow>,
   rows: Vec<BlockRow>,
-  /// The numbers of the revisions with an answer, by the index of their block.
+  /// The numbers of the revisions with a new answer, by the index of their block.
   told: BTreeMap<usize, Vec<u32>>,
+  /// The blocks with an answer, also with one that says nothing new, by index.
+  answered: BTreeSet<usize>,
   /// Whether the encoder has not read some of the text with its new source.
   pub(super) unread: bool,
   /// The owner's requests by their hashes; new ones are not in the ledger yet.
@@ -64,8 +66,8 @@ pub(super) struct Beside<'a> {
 
 impl Known {
   pub(super) fn new(rows: Vec<BlockRow>) -> Self {
-    let (before, told, requests) = (rows.clone(), BTreeMap::new(), HashMap::new());
-    Self { before, rows, told, unread: false, requests }
+    let (told, answered, requests) = (BTreeMap::new(), BTreeSet::new(), HashMap::new());
+    Self { before: rows.clone(), rows, told, answered, unread: false, requests }
   }
 
   /// Sets the origin of a revision that still waits for it, or whose origin is only inferred; says whether
@@ -92,8 +94,12 @@ impl Known {
     }
     origin.fill(revision);
     self.requests.extend(origin.request.as_ref().map(|request| (request.hash(), request.clone())));
-    self.told.entry(index).or_default().push(number);
-    !is_answered || !origin.is_like(&before)
+    self.answered.insert(index);
+    let is_news = !is_answered || !origin.is_like(&before);
+    if is_news {
+      self.told.entry(index).or_default().push(number);
+    }
+    is_news
   }
 
   /// Clears the questions about lines that do not exist any more.
@@ -120,7 +126,7 @@ impl Known {
   pub(super) fn mark_anew(&mut self) {
     let mut run: Option<(Option<BlockId>, BlockRow)> = None;
     for (index, row) in self.rows.iter_mut().enumerate() {
-      let is_new = row.revisions.len() == 1 && self.told.contains_key(&index);
+      let is_new = row.revisions.len() == 1 && self.answered.contains(&index);
       let Some(marker) = row.marker.clone().filter(|_| is_new) else {
         run = None;
         continue;

@@ -298,8 +298,10 @@ fn what_leaves_in_two_steps_is_asked_about_by_the_version_of_its_writer() {
   world.attribute();
   assert_eq!(world.texts_out().len(), 2, "{:?}", world.texts_out());
   let version = ContentHash::of(text.as_bytes());
-  let asked = world.records.take_questions();
-  assert!(asked.iter().all(|one| one.version == version), "{asked:?}");
+  let mut asked = world.records.take_questions();
+  // The text that was taken out before is young, and no record has shown its source.
+  asked.retain(|one| one.texts != [bait.as_str()]);
+  assert!(!asked.is_empty() && asked.iter().all(|one| one.version == version), "{asked:?}");
   assert!(world.live().contains(&of("web_fetch:evil.example")), "{:?}", world.live());
   assert!(world.items().iter().any(|item| item.source.as_str() == "web_fetch:evil.example"));
 }

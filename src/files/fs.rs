@@ -9,6 +9,7 @@ use std::{
   ffi::OsString,
   fmt, io,
   path::{Path, PathBuf},
+  sync::mpsc::Receiver,
   time::Duration,
 };
 
@@ -375,6 +376,16 @@ pub trait Fs {
         opened => return opened,
       }
     }
+  }
+  /// Begins to open a file on which another program keeps a lease, on a thread of its own: the open waits until
+  /// that program gives way, or the kernel breaks its lease. `None` where that is not supported.
+  fn open_waiting(
+    &self,
+    _root: &Self::Root,
+    _rel: &Path,
+    _rules: &TargetRules,
+  ) -> Option<Receiver<Result<Self::File, OpenError>>> {
+    None
   }
   /// Creates an empty file where none exists, readable by its owner alone, durably. Only for a person
   /// who restores a deleted file; other implementations need not support it.

@@ -14,6 +14,8 @@ use std::{
     unix::ffi::OsStrExt as _,
   },
   path::{Path, PathBuf},
+  sync::mpsc::{Receiver, channel},
+  thread,
 };
 
 use rustix::{
@@ -116,6 +118,31 @@ impl Fs for RealFs {
     self
       .open_checked(root, rel, &path, rules)
       .map_err(|refusal| OpenError { path: path.clone(), refusal })
+  }
+
+  /// The kernel counts a waiting open for writing as a writer, so the other program gets no new lease for
+  /// reading meanwhile, however often it asks.
+  fn open_waiting(
+    &self,
+    root: &Root,
+    rel: &Path,
+    rules: &TargetRules,
+  ) -> Option<Receiver<Result<RealFile, OpenError>>> {
+    let target = self.resolver.find(root.handle.as_fd(), rel).ok()?;
+    let found = target.facts().ok()?;
+    // Only a regular file that may be written: the open of a pipe could wait for ever.
+    if !matches!(judge(&found, rules), Ok(Touch::Full)) {
+      return None;
+    }
+    let (leases, rules) = (!self.probe(root).needs_polling, rules.clone());
+    let path = root.path.join(rel);
+    let (sender, opened) = channel();
+    let open = move || {
+      let opened = opened_at_last(&target, &found, &rules, leases, &path);
+      drop(sender.send(opened.map_err(|refusal| OpenError { path, refusal })));
+    };
+    thread::Builder::new().name("opener".to_owned()).spawn(open).ok()?;
+    Some(opened)
   }
 
   fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
@@ -256,6 +283,30 @@ impl RealFs {
       leased_at: None,
     })
   }
+}
+
+/// Opens a checked regular file for writing, and waits for the leases of other programs.
+fn opened_at_last(
+  target: &Target,
+  found: &Facts,
+  rules: &TargetRules,
+  leases: bool,
+  path: &Path,
+) -> Result<RealFile, Refusal> {
+  let handle = target.open(OFlags::RDWR).map_err(resolve::refusal)?;
+  let opened = resolve::facts(&rustix::fs::fstat(&handle).map_err(resolve::refusal)?);
+  if !opened.stamp.same_file(&found.stamp) {
+    return Err(Refusal::Replaced);
+  }
+  Ok(RealFile {
+    file: File::from(handle),
+    path: path.to_owned(),
+    // The file may have been linked while the open waited.
+    access: judge(&opened, rules)?,
+    leases,
+    max_bytes: rules.max_bytes,
+    leased_at: None,
+  })
 }
 
 /// Opens a checked target for writing if that is wanted and possible, else for reading.
