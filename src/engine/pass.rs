@@ -220,7 +220,11 @@ impl<F: Fs> Engine<F> {
       pending::add(&mut self.ledger, &path, Pending::RETRY)?;
       outcome = Outcome::StillOpen { reshape_due };
     }
-    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
+    // Closing the file would cause an event, and the file would be due at once.
+    if matches!(
+      outcome,
+      Outcome::Busy | Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }
+    ) {
       self.files.keep_open(target, file);
     }
     Ok(outcome)
