@@ -221,10 +221,10 @@ impl<F: Fs> Engine<F> {
       outcome = Outcome::StillOpen { reshape_due };
     }
     // Closing the file would cause an event, and the file would be due at once.
-    if matches!(
-      outcome,
-      Outcome::Busy | Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }
-    ) {
+    let gave_way = writable && outcome == Outcome::Busy;
+    if gave_way
+      || matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. })
+    {
       self.files.keep_open(target, file);
     }
     Ok(outcome)
