@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
   TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN, degraded,
+  agent_link::AgentLink,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
   pending,
@@ -220,7 +221,11 @@ impl<F: Fs> Engine<F> {
       pending::add(&mut self.ledger, &path, Pending::RETRY)?;
       outcome = Outcome::StillOpen { reshape_due };
     }
-    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
+    // Closing the file would cause an event, and the file would be due at once.
+    let gave_way = writable && outcome == Outcome::Busy;
+    if gave_way
+      || matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. })
+    {
       self.files.keep_open(target, file);
     }
     Ok(outcome)
@@ -314,6 +319,7 @@ impl<F: Fs> Engine<F> {
         if quiet < VERIFY_WITHIN
           && self.held_for(target, view.hash) < MAX_VERIFY_WAIT
           && self.link.is_on_record(target, view.hash)
+          && !AgentLink::is_own(&self.ledger, target, view.hash)?
           && !(leased && sight.was_read(hint, self.files.n_opens(target)))
         {
           return Ok(Outcome::HoldOff(VERIFY_WITHIN.saturating_sub(quiet)));

@@ -178,6 +178,11 @@ impl<F: Fs> Engine<F> {
       .take_open(&target)
       .filter(|file| file.stamp().is_ok_and(|kept| kept.same_file(&stamp)));
     let rules = self.files.rules();
+    // Closing a file that was opened in vain would cause an event, and the next attempt would follow at once.
+    if stamp.size > rules.max_bytes {
+      let refusal = Refusal::TooLarge { size: stamp.size, limit: rules.max_bytes };
+      return Ok(Recovered::later(refusal.to_string()));
+    }
     let kept = kept.and_then(|mut file| file.recheck(&rules).is_ok().then_some(file));
     let opened = match kept {
       Some(file) => Ok(file),

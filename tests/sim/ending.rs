@@ -10,6 +10,8 @@ use memfw::{
 
 use super::{fs::SimFs, schedule::Schedule};
 
+/// Enough for the passes over a file that nobody writes.
+const QUIET_TURNS: usize = 40;
 /// More rounds than any file needs to settle once nobody writes.
 const ROUNDS: usize = 40;
 
@@ -27,11 +29,32 @@ impl Schedule<'_> {
     world.overwriter();
   }
 
+  /// Whether a memory file is hard-linked now.
+  fn has_second_name(&self) -> bool {
+    let world = self.world.borrow();
+    let mut inodes = world.paths.iter().filter_map(|path| world.ino_of(path));
+    inodes.any(|ino| world.disk.inode(ino).links > 1)
+  }
+
+  /// The daemon comes to rest while all writers stand still in the middle of what they do: a second name of a file
+  /// goes later, and no event tells of that.
+  fn quiet_turns(&mut self) {
+    let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
+    self.say(|| "all writers stand still".to_owned());
+    for _ in 0..QUIET_TURNS {
+      self.turn();
+    }
+    self.world.borrow_mut().intensity = intensity;
+  }
+
   /// Everybody finishes; then all must be true.
   pub(super) fn judge(&mut self) {
     let by_seconds = self.world.borrow().twists.step_ns.is_some();
     if by_seconds && self.one_in(2) {
       self.last_overwrite();
+    }
+    if self.has_events() && self.has_second_name() {
+      self.quiet_turns();
     }
     {
       let mut world = self.world.borrow_mut();
