@@ -26,6 +26,7 @@ use super::{
 use crate::{
   config::{Config, JudgeVia},
   detect::{
+    Text,
     model::{self, Assessment, Context, Depth},
     reading::Question,
     rules::{RuleSet, Rules},
@@ -128,13 +129,13 @@ impl Judge {
   pub(super) fn assess(
     &self,
     ledger: &Ledger,
-    text: &[u8],
+    text: &Text<'_>,
     rules: f32,
     context: &Context<'_>,
     least: Depth,
   ) -> Result<Option<Assessment>, StoreError> {
     let Some(model) = self.model else { return Ok(None) };
-    let known = ledger.score(ScoreKey::new(text, context), model.version())?;
+    let known = ledger.score(ScoreKey::new(text.bytes(), context), model.version())?;
     if let Some(known) = known.filter(|known| known.depth >= least) {
       return Ok(Some(known));
     }
@@ -190,12 +191,12 @@ impl Judge {
       let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
       Slice::new(&self.memo, (path, origin), interrupt, &*self.clock, began)
     });
-    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+    let mut assess = |text: &Text<'_>, rules: f32, context: &Context<'_>| {
       // Text that the encoder left out of another file is new here, and may be read.
       let ask =
         || or_note(self.assess(ledger, text, rules, context, Depth::Encoder), &failed, None);
       match &slice {
-        Some(slice) => slice.assessed(text, rules, ask),
+        Some(slice) => slice.assessed(text.bytes(), rules, ask),
         None => ask(),
       }
     };
@@ -243,7 +244,7 @@ impl Judge {
     };
     let mut hear =
       |question: &Question<'_>| or_note(heard(ledger, question), &failed, Heard::Silence);
-    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+    let mut assess = |text: &Text<'_>, rules: f32, context: &Context<'_>| {
       or_note(self.assess(ledger, text, rules, context, Depth::HeadsAlone), &failed, None)
     };
     let mut cx = JudgeContext {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
   detect::{
-    Code, Verdict,
+    self, Code, Verdict,
     model::{Assessor, Depth, Health},
   },
   files::Fs,
@@ -347,7 +347,7 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
     let (lines, text) = brought(revision.number);
     let bytes = Zeroizing::new(text.bytes().to_vec());
     let (number, origin) = (revision.number, Origin::of_revision(revision));
-    let key = ScoreKey::new(&bytes, &origin.context(&bytes, &[]));
+    let key = ScoreKey::new(&bytes, &origin.context(&detect::Text::new(&bytes), &[]));
     Unit { index, number, origin, lines, key, bytes }
   };
   // A person's decision is final.
@@ -411,7 +411,8 @@ fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin
 /// Adds the owner's request to a unit. The model gets it, so it is part of the score's key.
 fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
   let origin = unit.origin.with_request(ledger);
-  let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));
+  let text = detect::Text::new(&unit.bytes);
+  let key = ScoreKey::new(&unit.bytes, &origin.context(&text, &[]));
   Unit { origin, key, ..unit }
 }
 

@@ -13,9 +13,8 @@ use zeroize::Zeroizing;
 use super::{Target, origin::Origin};
 use crate::{
   detect::{
-    JudgeOptions, Scope,
+    self, JudgeOptions, Scope,
     effects::KnownSlot,
-    judge,
     model::{self, Assessment, Assessor, Depth, Health},
     policy,
     rules::Rules,
@@ -118,8 +117,9 @@ impl ScoringRun {
     if let (Some(text), Some((rules, found))) =
       (self.scoring.texts.get(index), self.found.get_mut(index))
     {
-      let context = text.origin.context(&text.bytes, &self.scoring.slots);
-      *found = model::assess(assessor, &text.bytes, *rules, Depth::Encoder, &context);
+      let said = detect::Text::new(&text.bytes);
+      let context = text.origin.context(&said, &self.scoring.slots);
+      *found = model::assess(assessor, &said, *rules, Depth::Encoder, &context);
     }
     true
   }
@@ -190,8 +190,9 @@ impl Scoring {
   fn glance(&self, text: &Text, assessor: &dyn Assessor) -> (f32, Assessment) {
     let options =
       JudgeOptions { scope: self.scope, rules: Some(self.rules.set()), ..JudgeOptions::default() };
-    let rules = policy::strength(&judge::judge(&text.bytes, &options));
-    let context = text.origin.context(&text.bytes, &self.slots);
-    (rules, model::assess(assessor, &text.bytes, rules, Depth::Heads, &context))
+    let said = detect::Text::new(&text.bytes);
+    let rules = policy::strength(&detect::judge_text(&said, &options));
+    let context = text.origin.context(&said, &self.slots);
+    (rules, model::assess(assessor, &said, rules, Depth::Heads, &context))
   }
 }
