@@ -20,7 +20,7 @@ use super::{
   precedent::precedent,
   read_version::ReadVersion,
   rejudge::Beside,
-  slices::{Interrupt, LARGE, Memo, Slice},
+  slices::{Interrupt, LARGE, Memo, Slice, Turn},
   unit::Brought,
 };
 use crate::{
@@ -114,6 +114,11 @@ impl Judge {
     self.may_interrupt = allowed;
   }
 
+  /// A turn at texts that are judged again; `began` is the time when their file was read.
+  pub(super) fn turn(&self, began: Duration) -> Turn {
+    Turn::new(self.interrupt.clone(), Arc::clone(&self.clock), began)
+  }
+
   /// Discards the findings of slices, because the rules have changed or the judgement is complete.
   pub(super) fn forget_slices(&self) {
     *self.memo.borrow_mut() = Memo::default();
@@ -188,8 +193,8 @@ impl Judge {
       or_note(found, &failed, Precedent::None)
     };
     let slice = (bytes.len() >= LARGE).then(|| {
-      let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
-      Slice::new(&self.memo, (path, origin), interrupt, &*self.clock, began)
+      let interrupt = self.interrupt.clone().filter(|_| self.may_interrupt);
+      Slice::new(&self.memo, (path, origin), Turn::new(interrupt, Arc::clone(&self.clock), began))
     });
     let mut assess = |text: &Text<'_>, rules: f32, context: &Context<'_>| {
       // Text that the encoder left out of another file is new here, and may be read.

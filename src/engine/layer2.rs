@@ -7,7 +7,7 @@
 //! The engine gathers texts and records the results; its caller decides on which thread they are read.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, ops::Range, path::Path};
+use std::{collections::HashSet, ops::Range, path::Path, time::Duration};
 
 use zeroize::Zeroizing;
 
@@ -72,7 +72,7 @@ pub(super) struct Unit {
   pub(super) origin: Origin,
   /// Indices of the lines.
   lines: Vec<usize>,
-  key: ScoreKey,
+  pub(super) key: ScoreKey,
   bytes: Zeroizing<Vec<u8>>,
 }
 
@@ -150,8 +150,12 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Records the results, and lets policy decide again about the texts that were read.
-  pub fn scored(&mut self, scored: &Scored) -> Result<Reading, EngineError> {
-    let Scored { target, version, found, health } = scored;
+  ///
+  /// More urgent work can interrupt the second judgement ([`EngineError::Preempted`]); with the same `scored`, the
+  /// next call continues there.
+  pub fn scored(&mut self, scored: &mut Scored) -> Result<Reading, EngineError> {
+    let began = self.clock.monotonic();
+    let Scored { target, version, found, health, .. } = &*scored;
     tell_health(&mut self.ledger, health, self.clock.now())?;
     if health.degradation().is_some() {
       // The next start reads the texts that could not be read now.
@@ -176,7 +180,7 @@ impl<F: Fs> Engine<F> {
       // New text was written meanwhile.
       return self.scoring(target);
     }
-    self.judge_scored(target, gathered, scored)
+    self.judge_scored(gathered, scored, began)
   }
 
   /// Reports how many texts of a file the encoder leaves out.
@@ -194,30 +198,44 @@ impl<F: Fs> Engine<F> {
 
   fn judge_scored(
     &mut self,
-    target: &Target,
     mut gathered: Gathered,
-    scored: &Scored,
+    scored: &mut Scored,
+    began: Duration,
   ) -> Result<Reading, EngineError> {
+    let Scored { target, version, health, judged, .. } = scored;
+    judged.of(gathered.row.hash);
     let mut units = Vec::new();
     for unit in gathered.units {
       // Without the encoder, the heads are asked again, and their result is final.
-      let is_read = self.ledger.score(unit.key, &scored.version)?.is_some();
-      if is_read || scored.health.degradation().is_some() {
+      let is_read = self.ledger.score(unit.key, version)?.is_some();
+      let is_due = is_read || health.degradation().is_some();
+      if is_due && !judged.contains(&unit) {
         units.push(unit);
       }
     }
     gathered.units = units;
-    Ok(self.judge_units(target, gathered, Pending::MODEL)?.0)
+    let turn = self.judge.turn(began);
+    let is_next = &mut |unit: &Unit| {
+      let goes_on = !turn.is_over();
+      turn.comes_further();
+      if goes_on {
+        judged.add(unit);
+      }
+      goes_on
+    };
+    let (reading, _) = self.judge_units(target, gathered, Pending::MODEL, is_next)?;
+    Ok(reading)
   }
 
   /// Judges units of a file again and applies the result; also returns the judgements. `done` is the
   /// step that is done for them. After an answer of the judge, only the units that the answer is about
-  /// are changed.
+  /// are changed. `is_next` says of each unit whether it is judged in this turn, or all the rest in the next one.
   pub(super) fn judge_units(
     &mut self,
     target: &Target,
     gathered: Gathered,
     done: Pending,
+    is_next: &mut dyn FnMut(&Unit) -> bool,
   ) -> Result<(Reading, Vec<BlockJudgement>), EngineError> {
     let path = target.path();
     let is_answer = done == Pending::JUDGE;
@@ -232,7 +250,12 @@ impl<F: Fs> Engine<F> {
     };
     let mut removals: Vec<Removal> = Vec::new();
     let mut events = Vec::new();
+    let mut is_cut = false;
     for unit in &units {
+      is_cut = !is_next(unit);
+      if is_cut {
+        break;
+      }
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
       let Some(after) = rows.get_mut(unit.index) else { continue };
       let fresh: Vec<Range<usize>> = spans(block, &unit.lines);
@@ -283,7 +306,7 @@ impl<F: Fs> Engine<F> {
       return Ok((Reading::NotNow, judgements));
     };
     // A removal is due until it is written, and the judge until it was asked.
-    let is_done = removals.is_empty() && !is_answer;
+    let is_done = removals.is_empty() && !is_answer && !is_cut;
     let marks = removals.is_empty() && marking_due;
     let due = if marks { Pending::RESHAPE } else { Pending::NONE };
     let blocks = changed.as_slice();
@@ -307,6 +330,7 @@ impl<F: Fs> Engine<F> {
         // The rest of the file is examined again.
         Reading::NotNow
       }
+      _ if is_cut => return Err(EngineError::Preempted),
       _ => Reading::Nothing { reshape_due: (now.pending | due).contains(Pending::RESHAPE) },
     };
     Ok((reading, judgements))

@@ -6,11 +6,11 @@
 //! engine reports how many these are.
 #![forbid(unsafe_code)]
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use zeroize::Zeroizing;
 
-use super::{Target, origin::Origin};
+use super::{Target, layer2::Unit, origin::Origin};
 use crate::{
   detect::{
     self, JudgeOptions, Scope,
@@ -19,6 +19,7 @@ use crate::{
     policy,
     rules::Rules,
   },
+  memory::ContentHash,
   store::ScoreKey,
 };
 
@@ -59,6 +60,35 @@ pub struct Scored {
   pub(super) found: Vec<(ScoreKey, Assessment)>,
   /// The health of the model afterwards.
   pub(super) health: Health,
+  /// The texts that were judged again in earlier turns.
+  pub(super) judged: JudgedAgain,
+}
+
+/// The texts of one version of a file that were judged again.
+#[derive(Debug, Default)]
+pub(super) struct JudgedAgain {
+  version: Option<ContentHash>,
+  /// The indices of their blocks, the numbers of their revisions, and their keys.
+  texts: HashSet<(usize, u32, ScoreKey)>,
+}
+
+impl JudgedAgain {
+  /// Continues with this version; texts of another one do not count.
+  pub(super) fn of(&mut self, version: Option<ContentHash>) {
+    if self.version != version {
+      *self = Self { version, texts: HashSet::new() };
+    }
+  }
+
+  /// Whether this text was judged again.
+  pub(super) fn contains(&self, unit: &Unit) -> bool {
+    self.texts.contains(&(unit.index, unit.number, unit.key))
+  }
+
+  /// Adds a text.
+  pub(super) fn add(&mut self, unit: &Unit) {
+    self.texts.insert((unit.index, unit.number, unit.key));
+  }
 }
 
 impl Scoring {
@@ -162,6 +192,7 @@ impl ScoringRun {
       version: assessor.version().to_owned(),
       found: texts.map(|(text, (_, found))| (text.key, found)).collect(),
       health: assessor.health(),
+      judged: JudgedAgain::default(),
     }
   }
 
@@ -181,6 +212,7 @@ impl ScoringRun {
       version: assessor.version().to_owned(),
       found: texts.map(|text| (text.key, nothing.clone())).collect(),
       health: Health { damages: vec![why.to_owned()] },
+      judged: JudgedAgain::default(),
     }
   }
 }
