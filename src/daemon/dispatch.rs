@@ -132,6 +132,8 @@ impl Daemon {
         let now = self.core.now();
         match kind {
           Kind::Urgent => self.core.queue.give_way(target, waiting),
+          // Dirty files come before it.
+          Kind::Scored | Kind::Model => self.core.queue.scored(target, now),
           _ => self.core.queue.back_off(kind, target, waiting, now),
         }
       }

@@ -222,10 +222,10 @@ impl Steps {
     }
     let reading = match self.model_worker.take_back(target) {
       None => core.engine.scoring(target),
-      Some(scored) => {
-        let reading = core.engine.scored(&scored);
+      Some(mut scored) => {
+        let reading = core.engine.scored(&mut scored);
         if reading.is_err() {
-          // The scores are recorded when the ledger can be written again.
+          // The scores are recorded when the ledger can be written again, or when no smaller file is due.
           self.model_worker.keep_back(target, scored);
         }
         if core.engine.take_departed() {

@@ -8,14 +8,13 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
   Code, Finding, Layer, RuleKind, Severity,
-  normalize::{Normalized, ViewKind, normalize},
+  normalize::ViewKind,
   rules::{self, Hit, Hits, Mode, Rule, RuleSet, Scope},
+  text::{MAX_TEXT, Text},
 };
 
 mod tags;
 
-/// Text beyond this size is not judged; the cut itself is a finding. Memory files are kilobytes.
-pub const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// Findings of one text, at most; the worst are kept.
 pub const MAX_FINDINGS: usize = 256;
 
@@ -37,12 +36,16 @@ pub struct JudgeOptions<'a> {
 
 /// The findings in `bytes`, sorted by place.
 pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
+  judge_text(&Text::new(bytes), options)
+}
+
+/// The findings in a text that other layers read, too; sorted by place.
+pub fn judge_text(text: &Text<'_>, options: &JudgeOptions<'_>) -> Vec<Finding> {
   let rules = match options.rules {
     Some(rules) => rules,
     None => rules::builtin(),
   };
-  let judged = bytes.get(..MAX_TEXT).unwrap_or(bytes);
-  let normalized = normalize(judged);
+  let normalized = text.normalized();
   let mut findings = Vec::new();
   let mut raw_hits: Vec<(usize, Range<usize>)> = Vec::new();
   for view in &normalized.views {
@@ -76,13 +79,13 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
       findings.push(finding(rule, &hit, span));
     }
   }
-  tags::judge_tags(rules, &normalized, options, &mut findings);
-  let Normalized { findings: seen, .. } = normalized;
-  findings.extend(seen);
-  if bytes.len() > MAX_TEXT {
+  tags::judge_tags(rules, normalized, options, &mut findings);
+  findings.extend_from_slice(&normalized.findings);
+  let length = text.bytes().len();
+  if length > MAX_TEXT {
     findings.push(Finding {
       why: "the text is too large; the rest was not judged".to_owned(),
-      ..too_much(MAX_TEXT..bytes.len())
+      ..too_much(MAX_TEXT..length)
     });
   }
   merge(findings)

@@ -12,12 +12,14 @@ pub mod normalize;
 pub mod policy;
 pub mod reading;
 pub mod rules;
+pub mod text;
 
 pub use code::Code;
 pub use finding::{Finding, KeptFindings, Layer, RuleKind, Severity};
-pub use judge::{JudgeOptions, judge};
+pub use judge::{JudgeOptions, judge, judge_text};
 pub use policy::{Action, BaselineAction, Decision, PolicyInput, Sensitivity, Verdict, decide};
 pub use rules::{Mode, Scope};
+pub use text::Text;
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ use super::{
 use crate::{
   config::Config,
   detect::{
-    BaselineAction,
+    BaselineAction, Text,
     model::{self, Context, Depth},
     rules::RuleSet,
   },
@@ -207,7 +207,7 @@ fn judge(
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
   // The encoder reads notable text later, when all files are guarded.
-  let mut assess = |text: &[u8], rules, context: &Context<'_>| {
+  let mut assess = |text: &Text<'_>, rules, context: &Context<'_>| {
     Some(model::assess(model?, text, rules, Depth::Heads, context))
   };
   let mut cx = JudgeContext::new(&origin, treatment, config, rules, &mut assess);

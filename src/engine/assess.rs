@@ -21,7 +21,7 @@ use super::{
 use crate::{
   config::Config,
   detect::{
-    self, Decision, Finding, JudgeOptions, Layer, PolicyInput, Verdict,
+    self, Decision, Finding, JudgeOptions, Layer, PolicyInput, Text, Verdict,
     effects::{self, Setting, asks_to_keep, licence, licence_for},
     model::{self, Assessment, Assessor, Context, Depth, Kind},
     policy::{self, Party},
@@ -207,12 +207,13 @@ fn most_suspicious<'t>(
   if !is_read || texts.len() <= MAX_CLOSE {
     return None;
   }
-  let suspicion = |text: &&'t [u8]| {
-    let asked = licence_for(sample.asked, text);
+  let suspicion = |bytes: &&'t [u8]| {
+    let text = Text::new(bytes);
+    let asked = licence_for(sample.asked, &text);
     let context = Context { kind: sample.kind, asked, known: &[] };
-    let found = model::assess(model, text, 0.0, Depth::Heads, &context);
+    let found = model::assess(model, &text, 0.0, Depth::Heads, &context);
     // Thousandths, so that they can be compared.
-    (Reverse((found.suspicion() * 1000.0) as u32), text.len(), *text)
+    (Reverse((found.suspicion() * 1000.0) as u32), bytes.len(), *bytes)
   };
   let mut texts: Vec<&'t [u8]> = texts.keys().copied().collect();
   texts.sort_by_cached_key(suspicion);
@@ -304,22 +305,23 @@ fn assess_text(
   clock: &dyn Clock,
 ) -> (Assessed, Strength) {
   let start = clock.monotonic();
+  let text = Text::new(sample.text);
   let whole = iter::once(0..sample.text.len()).filter(|_| sample.facts.party.is_outside());
   let from_outside = &*whole.collect::<Vec<_>>();
   let options = JudgeOptions { from_outside, ..sample.options };
   let mut findings = match sample.layers {
-    Layers::Rules | Layers::All => detect::judge(sample.text, &options),
+    Layers::Rules | Layers::All => detect::judge_text(&text, &options),
     Layers::Model => vec![],
   };
   let setting = Setting { asked: sample.asked, known: &[] };
   let effects = match sample.layers {
     Layers::Rules | Layers::All if !sample.facts.party.has_all_powers() => {
-      effects::read(sample.text, &setting)
+      effects::read_in(&text, &setting)
     }
     _ => vec![],
   };
   let began = clock.monotonic();
-  let seen = (sample.layers != Layers::Rules).then(|| look(sample, &findings, model));
+  let seen = (sample.layers != Layers::Rules).then(|| look(sample, &text, &findings, model));
   let ended = clock.monotonic();
   let mut facts = PolicyInput { effects: &effects, ..sample.facts };
   if let Some(seen) = &seen {
@@ -357,14 +359,19 @@ fn assess_text(
 }
 
 /// The model's assessment; the result of the heads decides whether the encoder reads the text, too.
-fn look(sample: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
+fn look(
+  sample: &Sample<'_>,
+  text: &Text<'_>,
+  findings: &[Finding],
+  model: &dyn Assessor,
+) -> Assessment {
   let wanted = |glance| match sample.reads {
     Reads::New => policy::wants_encoder(sample.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
   };
-  let asked = licence_for(sample.asked, sample.text);
+  let asked = licence_for(sample.asked, text);
   let context = Context { kind: sample.kind, asked, known: &[] };
-  model::look(model, sample.text, policy::strength(findings), &context, wanted)
+  model::look(model, text, policy::strength(findings), &context, wanted)
 }
 
 #[cfg(test)]
@@ -496,7 +503,7 @@ mod tests {
       let (options, layers) = (JudgeOptions::default(), Layers::All);
       let (kind, text) = (Kind::Unknown, b"Ann likes tea.");
       let sample = Sample { text, options, facts, kind, layers, reads, asked: "", referral: None };
-      look(&sample, &[], &Fears).depth
+      look(&sample, &Text::new(text), &[], &Fears).depth
     };
     assert_eq!(depth(Reads::New, Trust::Untrusted), Depth::Encoder);
     assert_eq!(depth(Reads::New, Trust::Verified), Depth::Heads);

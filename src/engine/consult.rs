@@ -188,7 +188,8 @@ impl<F: Fs> Engine<F> {
       of.is_some_and(|revision| revision.at >= since) && self.judge.may_send(&unit.origin)
     });
     let version = gathered.row.hash;
-    let (stage, mut judgements) = self.judge_units(target, gathered, Pending::JUDGE)?;
+    let (stage, mut judgements) =
+      self.judge_units(target, gathered, Pending::JUDGE, &mut |_| true)?;
     let Stage::Nothing { reshape_due } = stage else {
       put(&mut self.judge_queue(), &path, judgements, None)?;
       return Ok(Consulting::NotNow);

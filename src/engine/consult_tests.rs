@@ -102,7 +102,7 @@ impl World {
     for _ in 0..200 {
       match self.engine.scoring(&self.target).unwrap() {
         Reading::Texts(scoring) => {
-          self.engine.scored(&scoring.run(&Doubts)).unwrap();
+          self.engine.scored(&mut scoring.run(&Doubts)).unwrap();
         }
         Reading::NotNow => {
           self.pass();
@@ -301,11 +301,11 @@ fn a_file_is_looked_at_until_its_questions_are_put() {
   world.pass();
   world.attribute();
   while let Reading::Texts(scoring) = world.engine.scoring(&world.target).unwrap() {
-    world.engine.scored(&scoring.run(&Doubts)).unwrap();
+    world.engine.scored(&mut scoring.run(&Doubts)).unwrap();
   }
   // The process ends before the questions are put.
   let gathered = world.engine.gather_units(&world.target).unwrap().unwrap();
-  world.engine.judge_units(&world.target, gathered, Pending::JUDGE).unwrap();
+  world.engine.judge_units(&world.target, gathered, Pending::JUDGE, &mut |_| true).unwrap();
   assert!(world.file().pending.contains(Pending::JUDGE));
   world.restart();
   world.work();

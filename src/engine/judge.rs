@@ -4,10 +4,11 @@
 use std::{ops::Range, path::Path};
 
 use super::{
-  claim::{claims, edited, forged, one_foreign, placeholders, without_markers},
+  claim::{claims, edited, forged, one_foreign, placeholders},
   consult::{self, Heard},
   slices::Slice,
   taken::Case,
+  text::{BlockReading, Said},
   together,
   unit::Brought,
 };
@@ -16,7 +17,7 @@ use crate::{
   config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
-    Verdict,
+    Text, Verdict,
     effects::{self, FoundEffect, KnownSlot},
     model::{Assessment, Context, Depth, Probabilities},
     policy::{self, Party},
@@ -153,7 +154,7 @@ impl<'a> JudgeContext<'a> {
   }
 
   /// The text of these spans of the file, as it is judged.
-  fn text(&self, file: &[u8], spans: &[Range<usize>]) -> BlockText {
+  pub(super) fn text(&self, file: &[u8], spans: &[Range<usize>]) -> BlockText {
     let mut text = BlockText::of_spans(file, spans);
     if let Some(cut) = &self.cut {
       text.blank_in_file(cut);
@@ -200,7 +201,7 @@ impl<'a> JudgeContext<'a> {
 pub type Consult<'a> = dyn FnMut(&Question<'_>) -> Heard + 'a;
 
 /// The function that asks the model.
-pub type Assess<'a> = dyn FnMut(&[u8], f32, &Context<'_>) -> Option<Assessment> + 'a;
+pub type Assess<'a> = dyn FnMut(&Text<'_>, f32, &Context<'_>) -> Option<Assessment> + 'a;
 
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
 pub fn judge_fresh(
@@ -226,8 +227,11 @@ pub fn judge_fresh(
           .map(|line| line.span.clone())
           .collect(),
       };
+      let whole = cx.text(file, &block.parts);
+      let said = Said::of(&whole);
+      let reading = said.read();
       let brought = together::brought(block, index, comparison, cx);
-      let all = found(file, block, &brought, cx);
+      let all = found(&reading, block, &brought, cx);
       let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
       let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
         all.into_iter().partition(is_fresh);
@@ -242,8 +246,8 @@ pub fn judge_fresh(
           (None, composed)
         };
       findings.extend(stays.into_iter().flat_map(|one| one.findings));
-      let effects = effects_of(file, block, &fresh, cx);
-      let assessment = assessment(file, &fresh, &findings, cx);
+      let effects = effects_of(&reading, &fresh, cx);
+      let assessment = assessment(file, (&fresh, &reading), &findings, cx);
       if cx.origin.source.is_baseline() || cx.origin.is_taken_over {
         one_foreign(&mut findings, &mut foreign);
       }
@@ -262,33 +266,6 @@ pub fn judge_fresh(
     .collect()
 }
 
-/// The findings in a block that touch fresh lines; spans in bytes of the file.
-fn findings(
-  file: &[u8],
-  block: &Block,
-  fresh: &[Range<usize>],
-  brought: &[Option<Brought>],
-  cx: &JudgeContext<'_>,
-) -> Vec<Finding> {
-  let is_in = |finding: &Finding| touches(fresh, &finding.span);
-  found(file, block, brought, cx).into_iter().filter(is_in).collect()
-}
-
-/// The findings in a block; spans in bytes of the file.
-fn found(
-  file: &[u8],
-  block: &Block,
-  brought: &[Option<Brought>],
-  cx: &JudgeContext<'_>,
-) -> Vec<Finding> {
-  if cx.treatment == Treatment::Ignore {
-    return vec![];
-  }
-  let text = cx.text(file, &block.parts);
-  let outside = from_outside(&text, block, brought);
-  found_in(&text, &outside, cx)
-}
-
 /// The parts of a text of a block that are known to come from outside.
 pub(super) fn from_outside(
   text: &BlockText,
@@ -300,26 +277,29 @@ pub(super) fn from_outside(
   lines.flat_map(|(line, _)| text.of_file(&line.span)).collect()
 }
 
-fn found_in(
-  text: &BlockText,
-  from_outside: &[Range<usize>],
+/// The findings in a block; spans in bytes of the file.
+fn found(
+  reading: &BlockReading<'_>,
+  block: &Block,
+  brought: &[Option<Brought>],
   cx: &JudgeContext<'_>,
 ) -> Vec<Finding> {
+  if cx.treatment == Treatment::Ignore {
+    return vec![];
+  }
+  let BlockReading { of, text, claims } = reading;
+  let outside = from_outside(of, block, brought);
   let (scope, rules) = (cx.config.scope, Some(cx.rules));
-  let options = JudgeOptions { scope, rules, from_outside, ..JudgeOptions::default() };
+  let options = JudgeOptions { scope, rules, from_outside: &outside, ..JudgeOptions::default() };
   let find = || {
-    let (bytes, comments) = without_markers(text.bytes());
-    let found = detect::judge(&bytes, &options).into_iter();
-    found.chain(comments.into_iter().map(forged)).collect()
+    let found = detect::judge_text(text, &options).into_iter();
+    found.chain(claims.iter().cloned().map(forged)).collect()
   };
   let found: Vec<Finding> = match cx.slice {
-    Some(slice) => slice.findings(text.bytes(), from_outside, find),
+    Some(slice) => slice.findings(of.bytes(), &outside, find),
     None => find(),
   };
-  found
-    .into_iter()
-    .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
-    .collect()
+  found.into_iter().map(|finding| Finding { span: of.to_file(&finding.span), ..finding }).collect()
 }
 
 /// Judges these lines of a block as if they were fresh.
@@ -330,9 +310,13 @@ pub(super) fn judge_lines(
   brought: &[Option<Brought>],
   cx: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
-  let findings = findings(file, block, fresh, brought, cx);
-  let effects = effects_of(file, block, fresh, cx);
-  let assessment = assessment(file, fresh, &findings, cx);
+  let whole = cx.text(file, &block.parts);
+  let said = Said::of(&whole);
+  let reading = said.read();
+  let mut findings = found(&reading, block, brought, cx);
+  findings.retain(|finding| touches(fresh, &finding.span));
+  let effects = effects_of(&reading, fresh, cx);
+  let assessment = assessment(file, (fresh, &reading), &findings, cx);
   let seen = LayerResults { findings, effects, assessment };
   judge_found(file, block, fresh, brought, seen, cx)
 }
@@ -347,15 +331,14 @@ pub(super) struct LayerResults {
 /// The effects of the fresh lines of a block, read in the whole block. The owner and the agent may have
 /// any effect, so their text is not read for effects.
 pub(super) fn effects_of(
-  file: &[u8],
-  block: &Block,
+  reading: &BlockReading<'_>,
   fresh: &[Range<usize>],
   cx: &JudgeContext<'_>,
 ) -> Vec<FoundEffect> {
   if cx.treatment == Treatment::Ignore || !reads_effects(cx.origin.party(), cx.reads_on) {
     return vec![];
   }
-  let mut found = effects_in(&cx.text(file, &block.parts), &setting(cx));
+  let mut found = effects_in(reading, &setting(cx));
   found.retain(|one| touches(fresh, &one.span));
   found
 }
@@ -373,23 +356,25 @@ pub(super) fn setting<'a>(cx: &JudgeContext<'a>) -> effects::Setting<'a> {
 }
 
 /// The effects of a text; spans in bytes of the file.
-pub(super) fn effects_in(text: &BlockText, setting: &effects::Setting<'_>) -> Vec<FoundEffect> {
-  let (bytes, _) = without_markers(text.bytes());
-  let mut found = effects::read(&bytes, setting);
+pub(super) fn effects_in(
+  reading: &BlockReading<'_>,
+  setting: &effects::Setting<'_>,
+) -> Vec<FoundEffect> {
+  let mut found = effects::read_in(&reading.text, setting);
   for one in &mut found {
-    one.span = text.to_file(&one.span);
+    one.span = reading.of.to_file(&one.span);
     for slot in &mut one.slots {
-      slot.span = text.to_file(&slot.span);
+      slot.span = reading.of.to_file(&slot.span);
     }
   }
   found
 }
 
-/// The model's assessment of the fresh lines; spans in bytes of the file. The model reads only fresh
-/// lines, because the others were judged when they were new.
+/// The model's assessment of the fresh lines of a block; spans in bytes of the file. The model reads only
+/// fresh lines, because the others were judged when they were new.
 pub(super) fn assessment(
   file: &[u8],
-  fresh: &[Range<usize>],
+  (fresh, block): (&[Range<usize>], &BlockReading<'_>),
   findings: &[Finding],
   cx: &mut JudgeContext<'_>,
 ) -> Option<Assessment> {
@@ -406,8 +391,13 @@ pub(super) fn assessment(
   if line::is_blank(text.bytes()) {
     return None;
   }
-  let context = cx.origin.context(text.bytes(), cx.slots);
-  let mut found = (cx.assess)(text.bytes(), policy::strength(findings), &context)?;
+  let mut ask = |text: &Text<'_>| {
+    let context = cx.origin.context(text, cx.slots);
+    (cx.assess)(text, policy::strength(findings), &context)
+  };
+  // Nearly always all lines are fresh, and the rules have read them.
+  let is_read = block.text.bytes() == text.bytes();
+  let mut found = if is_read { ask(&block.text) } else { ask(&Text::new(text.bytes())) }?;
   found.sentence = found.sentence.map(|span| text.to_file(&span));
   Some(found)
 }

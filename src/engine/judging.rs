@@ -20,12 +20,13 @@ use super::{
   precedent::precedent,
   read_version::ReadVersion,
   rejudge::Beside,
-  slices::{Interrupt, LARGE, Memo, Slice},
+  slices::{Interrupt, LARGE, Memo, Slice, Turn},
   unit::Brought,
 };
 use crate::{
   config::{Config, JudgeVia},
   detect::{
+    Text,
     model::{self, Assessment, Context, Depth},
     reading::Question,
     rules::{RuleSet, Rules},
@@ -113,6 +114,11 @@ impl Judge {
     self.may_interrupt = allowed;
   }
 
+  /// A turn at texts that are judged again; `began` is the time when their file was read.
+  pub(super) fn turn(&self, began: Duration) -> Turn {
+    Turn::new(self.interrupt.clone(), Arc::clone(&self.clock), began)
+  }
+
   /// Discards the findings of slices, because the rules have changed or the judgement is complete.
   pub(super) fn forget_slices(&self) {
     *self.memo.borrow_mut() = Memo::default();
@@ -128,13 +134,13 @@ impl Judge {
   pub(super) fn assess(
     &self,
     ledger: &Ledger,
-    text: &[u8],
+    text: &Text<'_>,
     rules: f32,
     context: &Context<'_>,
     least: Depth,
   ) -> Result<Option<Assessment>, StoreError> {
     let Some(model) = self.model else { return Ok(None) };
-    let known = ledger.score(ScoreKey::new(text, context), model.version())?;
+    let known = ledger.score(ScoreKey::new(text.bytes(), context), model.version())?;
     if let Some(known) = known.filter(|known| known.depth >= least) {
       return Ok(Some(known));
     }
@@ -187,15 +193,15 @@ impl Judge {
       or_note(found, &failed, Precedent::None)
     };
     let slice = (bytes.len() >= LARGE).then(|| {
-      let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
-      Slice::new(&self.memo, (path, origin), interrupt, &*self.clock, began)
+      let interrupt = self.interrupt.clone().filter(|_| self.may_interrupt);
+      Slice::new(&self.memo, (path, origin), Turn::new(interrupt, Arc::clone(&self.clock), began))
     });
-    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+    let mut assess = |text: &Text<'_>, rules: f32, context: &Context<'_>| {
       // Text that the encoder left out of another file is new here, and may be read.
       let ask =
         || or_note(self.assess(ledger, text, rules, context, Depth::Encoder), &failed, None);
       match &slice {
-        Some(slice) => slice.assessed(text, rules, ask),
+        Some(slice) => slice.assessed(text.bytes(), rules, ask),
         None => ask(),
       }
     };
@@ -243,7 +249,7 @@ impl Judge {
     };
     let mut hear =
       |question: &Question<'_>| or_note(heard(ledger, question), &failed, Heard::Silence);
-    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+    let mut assess = |text: &Text<'_>, rules: f32, context: &Context<'_>| {
       or_note(self.assess(ledger, text, rules, context, Depth::HeadsAlone), &failed, None)
     };
     let mut cx = JudgeContext {

@@ -11,6 +11,7 @@ use std::{
   collections::{HashMap, HashSet},
   ops::Range,
   path::Path,
+  time::Duration,
 };
 
 use zeroize::Zeroizing;
@@ -31,7 +32,7 @@ use super::{
 };
 use crate::{
   detect::{
-    Code, Layer, Verdict,
+    self, Code, Layer, Verdict,
     model::{Assessor, Depth, Health},
   },
   files::Fs,
@@ -69,7 +70,7 @@ pub(super) struct Unit {
   pub(super) origin: Origin,
   /// Indices of the lines.
   lines: Vec<usize>,
-  key: ScoreKey,
+  pub(super) key: ScoreKey,
   bytes: Zeroizing<Vec<u8>>,
 }
 
@@ -147,8 +148,12 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Records the results, and lets policy decide again about the texts that were read.
-  pub fn scored(&mut self, scored: &Scored) -> Result<Reading, EngineError> {
-    let Scored { target, version, found, health } = scored;
+  ///
+  /// More urgent work can interrupt the second judgement ([`EngineError::Preempted`]); with the same `scored`, the
+  /// next call continues there.
+  pub fn scored(&mut self, scored: &mut Scored) -> Result<Reading, EngineError> {
+    let began = self.clock.monotonic();
+    let Scored { target, version, found, health, .. } = &*scored;
     tell_health(&mut self.ledger, health, self.clock.now())?;
     if health.degradation().is_some() {
       // The next start reads the texts that could not be read now.
@@ -173,7 +178,7 @@ impl<F: Fs> Engine<F> {
       // New text was written meanwhile.
       return self.scoring(target);
     }
-    self.judge_scored(target, gathered, scored)
+    self.judge_scored(gathered, scored, began)
   }
 
   /// Reports how many texts of a file the encoder leaves out.
@@ -191,30 +196,44 @@ impl<F: Fs> Engine<F> {
 
   fn judge_scored(
     &mut self,
-    target: &Target,
     mut gathered: Gathered,
-    scored: &Scored,
+    scored: &mut Scored,
+    began: Duration,
   ) -> Result<Reading, EngineError> {
+    let Scored { target, version, health, judged, .. } = scored;
+    judged.of(gathered.row.hash);
     let mut units = Vec::new();
     for unit in gathered.units {
       // Without the encoder, the heads are asked again, and their result is final.
-      let is_read = self.ledger.score(unit.key, &scored.version)?.is_some();
-      if is_read || scored.health.degradation().is_some() {
+      let is_read = self.ledger.score(unit.key, version)?.is_some();
+      let is_due = is_read || health.degradation().is_some();
+      if is_due && !judged.contains(&unit) {
         units.push(unit);
       }
     }
     gathered.units = units;
-    Ok(self.judge_units(target, gathered, Pending::MODEL)?.0)
+    let turn = self.judge.turn(began);
+    let is_next = &mut |unit: &Unit| {
+      let goes_on = !turn.is_over();
+      turn.comes_further();
+      if goes_on {
+        judged.add(unit);
+      }
+      goes_on
+    };
+    let (reading, _) = self.judge_units(target, gathered, Pending::MODEL, is_next)?;
+    Ok(reading)
   }
 
   /// Judges units of a file again and applies the result; also returns the judgements. `done` is the
   /// step that is done for them. After an answer of the judge, only the units that the answer is about
-  /// are changed.
+  /// are changed. `is_next` says of each unit whether it is judged in this turn, or all the rest in the next one.
   pub(super) fn judge_units(
     &mut self,
     target: &Target,
     gathered: Gathered,
     done: Pending,
+    is_next: &mut dyn FnMut(&Unit) -> bool,
   ) -> Result<(Reading, Vec<BlockJudgement>), EngineError> {
     let path = target.path();
     let is_answer = done == Pending::JUDGE;
@@ -231,7 +250,12 @@ impl<F: Fs> Engine<F> {
     let mut events = Vec::new();
     // The lines of each block that were judged again and are harmless.
     let mut harmless: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut is_cut = false;
     for unit in &units {
+      is_cut = !is_next(unit);
+      if is_cut {
+        break;
+      }
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
       let Some(after) = rows.get_mut(unit.index) else { continue };
       let fresh: Vec<Range<usize>> = spans(block, &unit.lines);
@@ -283,7 +307,7 @@ impl<F: Fs> Engine<F> {
       return Ok((Reading::NotNow, judgements));
     };
     // A removal is due until it is written, and the judge until it was asked.
-    let is_done = removals.is_empty() && !is_answer;
+    let is_done = removals.is_empty() && !is_answer && !is_cut;
     let marks = removals.is_empty() && marking_due;
     let due = if marks { Pending::RESHAPE } else { Pending::NONE };
     let blocks = changed.as_slice();
@@ -307,6 +331,7 @@ impl<F: Fs> Engine<F> {
         // The rest of the file is examined again.
         Reading::NotNow
       }
+      _ if is_cut => return Err(EngineError::Preempted),
       _ => Reading::Nothing { reshape_due: (now.pending | due).contains(Pending::RESHAPE) },
     };
     Ok((reading, judgements))
@@ -347,7 +372,7 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
     let (lines, text) = brought(revision.number);
     let bytes = Zeroizing::new(text.bytes().to_vec());
     let (number, origin) = (revision.number, Origin::of_revision(revision));
-    let key = ScoreKey::new(&bytes, &origin.context(&bytes, &[]));
+    let key = ScoreKey::new(&bytes, &origin.context(&detect::Text::new(&bytes), &[]));
     Unit { index, number, origin, lines, key, bytes }
   };
   // A person's decision is final.
@@ -422,7 +447,8 @@ fn withdrawn(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &O
 /// Adds the owner's request to a unit. The model gets it, so it is part of the score's key.
 fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
   let origin = unit.origin.with_request(ledger);
-  let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));
+  let text = detect::Text::new(&unit.bytes);
+  let key = ScoreKey::new(&unit.bytes, &origin.context(&text, &[]));
   Unit { origin, key, ..unit }
 }
 

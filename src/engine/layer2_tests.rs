@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-  Reading,
+  EngineError, Reading,
+  layer2::Unit,
   testing::{TRIGGER, World, said, web},
 };
 use crate::{
@@ -99,7 +100,7 @@ impl World {
         }
         Reading::Texts(scoring) => {
           n += 1;
-          self.engine.scored(&scoring.run(model)).unwrap();
+          self.engine.scored(&mut scoring.run(model)).unwrap();
         }
       }
     }
@@ -148,6 +149,30 @@ fn without_evidence_of_another_kind_the_model_only_flags() {
   world.read_closely();
   assert!(world.read().contains(QUIET));
   assert_eq!(world.last_block(), (State::Flagged, vec![Code::LikelyPoison]));
+}
+
+#[test]
+fn a_second_judgement_that_is_interrupted_keeps_what_it_has_and_goes_on() {
+  let script = Script::new();
+  let mut world = World::scripted(script);
+  world.append(&format!("{QUIET}{}", QUIET.replace("new account", "very new account")));
+  world.attribute();
+  let read = world.engine.scoring(&world.target).unwrap();
+  let Reading::Texts(scoring) = read else { panic!("{read:?}") };
+  let scored = scoring.run(script);
+  world.engine.ledger_mut().note_scores(&scored.version, &scored.found, 1).unwrap();
+  let gathered = world.engine.gather_units(&world.target).unwrap().unwrap();
+  let last = world.blocks().len() - 1;
+  let is_next = &mut |unit: &Unit| unit.index < last;
+  let cut = world.engine.judge_units(&world.target, gathered, Pending::MODEL, is_next);
+  assert!(matches!(cut, Err(EngineError::Preempted)));
+  let states = |world: &World| world.blocks().iter().map(|row| row.state).collect::<Vec<_>>();
+  let flagged = |world: &World| states(world).iter().filter(|one| **one == State::Flagged).count();
+  assert_eq!((flagged(&world), world.last_block().0), (1, State::Validated));
+  assert!(world.wants_reading());
+  world.read_closely();
+  assert_eq!((flagged(&world), world.last_block().0), (2, State::Flagged));
+  assert!(!world.wants_reading());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::{
   config::Config,
   detect::{
+    Text,
     effects::{KnownSlot, asks_to_keep, licence, licence_for},
     model::{Context, Kind},
     policy::Party,
@@ -143,7 +144,7 @@ impl Origin {
   }
 
   /// The part of the origin that the model gets: nothing if the source was not observed.
-  pub fn context<'a>(&'a self, text: &[u8], known: &'a [KnownSlot]) -> Context<'a> {
+  pub fn context<'a>(&'a self, text: &Text<'_>, known: &'a [KnownSlot]) -> Context<'a> {
     // A source that was only claimed must not change the model's judgement.
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
     Context { kind, asked: licence_for(self.asked(), text), known }

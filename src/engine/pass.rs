@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
-  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN, degraded,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   agent_link::AgentLink,
+  degraded,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
   pending,

@@ -253,7 +253,7 @@ fn a_line_that_was_written_and_taken_out_in_pieces_comes_back_as_it_was_written(
     let mut ids = Vec::new();
     for piece in pieces {
       world.write(&format!("{}{piece}", world.read()));
-      settle(&mut world);
+      world.settle();
       let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
       let new = items.iter().find(|item| !ids.contains(&item.id)).expect("each piece is taken out");
       ids.push(new.id.clone());
@@ -264,14 +264,14 @@ fn a_line_that_was_written_and_taken_out_in_pieces_comes_back_as_it_was_written(
       let done = world.engine.approve(id.as_str(), "ann", Some("it is a sample"));
       let placed = done.as_ref().ok().map(|(_, placed)| *placed);
       assert_eq!(placed, Some(Placed::AtPlaceholder), "{order:?} {at}: {done:?} {}", world.read());
-      settle(&mut world);
+      world.settle();
       assert!(world.read().contains(pieces[at].trim_end()), "{order:?} {at}: {}", world.read());
     }
     let whole = format!("# Notes\n\n- tea\n{}", pieces.concat());
     assert_eq!(world.read(), whole, "{order:?}");
     // It stays when the file changes.
     world.write(&format!("{whole}- a cat\n"));
-    settle(&mut world);
+    world.settle();
     assert_eq!(world.read(), format!("{whole}- a cat\n"), "{order:?}");
     assert!(world.engine.ledger().items(&ItemFilter::waiting()).unwrap().is_empty());
   }

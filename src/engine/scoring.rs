@@ -6,20 +6,20 @@
 //! engine reports how many these are.
 #![forbid(unsafe_code)]
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet};
 
 use zeroize::Zeroizing;
 
-use super::{Target, origin::Origin};
+use super::{Target, layer2::Unit, origin::Origin};
 use crate::{
   detect::{
-    JudgeOptions, Scope,
+    self, JudgeOptions, Scope,
     effects::KnownSlot,
-    judge,
     model::{self, Assessment, Assessor, Depth, Health},
     policy,
     rules::Rules,
   },
+  memory::ContentHash,
   store::ScoreKey,
 };
 
@@ -60,6 +60,35 @@ pub struct Scored {
   pub(super) found: Vec<(ScoreKey, Assessment)>,
   /// The health of the model afterwards.
   pub(super) health: Health,
+  /// The texts that were judged again in earlier turns.
+  pub(super) judged: JudgedAgain,
+}
+
+/// The texts of one version of a file that were judged again.
+#[derive(Debug, Default)]
+pub(super) struct JudgedAgain {
+  version: Option<ContentHash>,
+  /// The indices of their blocks, the numbers of their revisions, and their keys.
+  texts: HashSet<(usize, u32, ScoreKey)>,
+}
+
+impl JudgedAgain {
+  /// Continues with this version; texts of another one do not count.
+  pub(super) fn of(&mut self, version: Option<ContentHash>) {
+    if self.version != version {
+      *self = Self { version, texts: HashSet::new() };
+    }
+  }
+
+  /// Whether this text was judged again.
+  pub(super) fn contains(&self, unit: &Unit) -> bool {
+    self.texts.contains(&(unit.index, unit.number, unit.key))
+  }
+
+  /// Adds a text.
+  pub(super) fn add(&mut self, unit: &Unit) {
+    self.texts.insert((unit.index, unit.number, unit.key));
+  }
 }
 
 impl Scoring {
@@ -118,8 +147,9 @@ impl ScoringRun {
     if let (Some(text), Some((rules, found))) =
       (self.scoring.texts.get(index), self.found.get_mut(index))
     {
-      let context = text.origin.context(&text.bytes, &self.scoring.slots);
-      *found = model::assess(assessor, &text.bytes, *rules, Depth::Encoder, &context);
+      let said = detect::Text::new(&text.bytes);
+      let context = text.origin.context(&said, &self.scoring.slots);
+      *found = model::assess(assessor, &said, *rules, Depth::Encoder, &context);
     }
     true
   }
@@ -162,6 +192,7 @@ impl ScoringRun {
       version: assessor.version().to_owned(),
       found: texts.map(|(text, (_, found))| (text.key, found)).collect(),
       health: assessor.health(),
+      judged: JudgedAgain::default(),
     }
   }
 
@@ -181,6 +212,7 @@ impl ScoringRun {
       version: assessor.version().to_owned(),
       found: texts.map(|text| (text.key, nothing.clone())).collect(),
       health: Health { damages: vec![why.to_owned()] },
+      judged: JudgedAgain::default(),
     }
   }
 }
@@ -190,8 +222,9 @@ impl Scoring {
   fn glance(&self, text: &Text, assessor: &dyn Assessor) -> (f32, Assessment) {
     let options =
       JudgeOptions { scope: self.scope, rules: Some(self.rules.set()), ..JudgeOptions::default() };
-    let rules = policy::strength(&judge::judge(&text.bytes, &options));
-    let context = text.origin.context(&text.bytes, &self.slots);
-    (rules, model::assess(assessor, &text.bytes, rules, Depth::Heads, &context))
+    let said = detect::Text::new(&text.bytes);
+    let rules = policy::strength(&detect::judge_text(&said, &options));
+    let context = text.origin.context(&said, &self.slots);
+    (rules, model::assess(assessor, &said, rules, Depth::Heads, &context))
   }
 }

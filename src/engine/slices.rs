@@ -40,28 +40,59 @@ pub struct Memo {
   assessed: HashMap<(ContentHash, u32), Option<Assessment>>,
 }
 
-/// One turn at the judgement of a large file.
-pub struct Slice<'a> {
-  memo: &'a RefCell<Memo>,
-  interrupt: Option<&'a Interrupt>,
-  clock: &'a dyn Clock,
+/// How long one turn at a large file lasts.
+pub(super) struct Turn {
+  /// `None` if nothing may go first.
+  interrupt: Option<Interrupt>,
+  clock: Arc<dyn Clock>,
   began: Duration,
-  /// When other work may go first; `None` until there is text without kept findings.
+  /// When other work may go first; `None` until there is something new to judge.
   until: Cell<Option<Duration>>,
   is_cut: Cell<bool>,
 }
 
-impl<'a> Slice<'a> {
+impl Turn {
   /// Creates a turn. `began` is the time when the file was read: new text is judged for at least as long as
   /// it took to reach it, by reading the file and by repeating earlier turns. Otherwise most of the time
   /// would be spent on that, and a turn that takes longer than a slice would make no progress.
-  pub fn new(
-    memo: &'a RefCell<Memo>,
-    (path, origin): (&Path, &Origin),
-    interrupt: Option<&'a Interrupt>,
-    clock: &'a dyn Clock,
+  pub(super) const fn new(
+    interrupt: Option<Interrupt>,
+    clock: Arc<dyn Clock>,
     began: Duration,
   ) -> Self {
+    Self { interrupt, clock, began, until: Cell::new(None), is_cut: Cell::new(false) }
+  }
+
+  /// Whether the rest must wait.
+  pub(super) fn is_over(&self) -> bool {
+    let Some(interrupt) = &self.interrupt else { return false };
+    let now = self.clock.monotonic();
+    if self.is_cut.get() || self.until.get().is_none_or(|until| now < until) {
+      return self.is_cut.get();
+    }
+    self.until.set(Some(now + SLICE));
+    self.is_cut.set(interrupt());
+    self.is_cut.get()
+  }
+
+  /// Notes that something new is judged.
+  pub(super) fn comes_further(&self) {
+    if self.until.get().is_none() {
+      let now = self.clock.monotonic();
+      self.until.set(Some(now + SLICE.max(now.saturating_sub(self.began))));
+    }
+  }
+}
+
+/// One turn at the judgement of the new text of a large file.
+pub struct Slice<'a> {
+  memo: &'a RefCell<Memo>,
+  turn: Turn,
+}
+
+impl<'a> Slice<'a> {
+  /// Creates a slice for this turn.
+  pub(super) fn new(memo: &'a RefCell<Memo>, (path, origin): (&Path, &Origin), turn: Turn) -> Self {
     let mut of = memo.borrow_mut();
     if of.path != path {
       *of = Memo { path: path.to_owned(), ..Memo::default() };
@@ -72,32 +103,17 @@ impl<'a> Slice<'a> {
       of.origin = Some(origin.clone());
     }
     drop(of);
-    Self { memo, interrupt, clock, began, until: Cell::new(None), is_cut: Cell::new(false) }
+    Self { memo, turn }
   }
 
   /// Whether the remaining blocks must wait.
   pub(super) fn is_over(&self) -> bool {
-    let Some(interrupt) = self.interrupt else { return false };
-    let now = self.clock.monotonic();
-    if self.is_cut.get() || self.until.get().is_none_or(|until| now < until) {
-      return self.is_cut.get();
-    }
-    self.until.set(Some(now + SLICE));
-    self.is_cut.set(interrupt());
-    self.is_cut.get()
-  }
-
-  /// Notes that new text is judged.
-  fn comes_further(&self) {
-    if self.until.get().is_none() {
-      let now = self.clock.monotonic();
-      self.until.set(Some(now + SLICE.max(now.saturating_sub(self.began))));
-    }
+    self.turn.is_over()
   }
 
   /// Whether blocks were left out.
   pub(super) fn is_cut(&self) -> bool {
-    self.is_cut.get()
+    self.turn.is_cut.get()
   }
 
   /// The findings in a text, computed once. The parts of it that come from outside matter, too.
@@ -115,7 +131,7 @@ impl<'a> Slice<'a> {
     if let Some(found) = self.memo.borrow().findings.get(&key) {
       return found.clone();
     }
-    self.comes_further();
+    self.turn.comes_further();
     let found = find();
     let kept = &mut self.memo.borrow_mut().findings;
     if kept.len() < MAX_KEPT {
@@ -135,12 +151,51 @@ impl<'a> Slice<'a> {
     if let Some(found) = self.memo.borrow().assessed.get(&key) {
       return found.clone();
     }
-    self.comes_further();
+    self.turn.comes_further();
     let found = ask();
     let kept = &mut self.memo.borrow_mut().assessed;
     if kept.len() < MAX_KEPT {
       kept.insert(key, found.clone());
     }
     found
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+  use super::*;
+
+  /// A clock that goes on by four milliseconds whenever it is read.
+  #[derive(Debug, Default)]
+  struct Steps(AtomicU64);
+
+  impl Clock for Steps {
+    fn now(&self) -> i64 {
+      0
+    }
+
+    fn monotonic(&self) -> Duration {
+      Duration::from_millis(self.0.fetch_add(4, SeqCst))
+    }
+  }
+
+  /// How many texts are judged in a turn, out of a hundred.
+  fn judged(interrupt: Option<Interrupt>) -> usize {
+    let turn = Turn::new(interrupt, Arc::new(Steps::default()), Duration::ZERO);
+    let goes_on = |_: &usize| {
+      let goes_on = !turn.is_over();
+      turn.comes_further();
+      goes_on
+    };
+    (0..100).take_while(goes_on).count()
+  }
+
+  #[test]
+  fn a_turn_ends_after_a_slice_if_other_work_waits() {
+    assert_eq!(judged(Some(Arc::new(|| true))), 3);
+    assert_eq!(judged(Some(Arc::new(|| false))), 100);
+    assert_eq!(judged(None), 100);
   }
 }

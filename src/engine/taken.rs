@@ -8,11 +8,12 @@ use super::{
     BlockText, JudgeContext, Origin, effects_in, from_outside, lines_in, overlaps, reads_effects,
     touches,
   },
+  text::Said,
   unit::{Brought, Candidates, Strength},
 };
 use crate::{
   detect::{
-    self, Code, Finding, JudgeOptions, Layer, PolicyInput, Severity, effects::Setting,
+    self, Code, Finding, JudgeOptions, Layer, PolicyInput, Severity, Text, effects::Setting,
     model::Depth, policy,
   },
   memory::{Block, Line, line::LineKind},
@@ -78,9 +79,10 @@ impl Case<'_> {
     let strength = &mut |lines: &[usize]| {
       let by_rules = policy::strength(&look(lines));
       let text = self.text(lines);
-      let context = judged.context(text.bytes(), slots);
-      let found = (assess.borrow_mut())(text.bytes(), by_rules, &context);
-      let effects = effects_in(&text, &Setting::default());
+      let said = Text::new(text.bytes());
+      let context = judged.context(&said, slots);
+      let found = (assess.borrow_mut())(&said, by_rules, &context);
+      let effects = effects_in(&Said::of(&text).read(), &Setting::default());
       Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion())).with(&effects)
     };
     let origin_of = |by: &Brought| {
@@ -116,10 +118,11 @@ impl Case<'_> {
       let text = self.text(&fresh);
       let all = text.to_file(&(0..text.bytes().len()));
       let least = self.least_trusted(&fresh);
+      let said = Text::new(text.bytes());
       let found = least.filter(|_| assesses).and_then(|by| {
         let origin = origin_of(&by);
-        let context = origin.context(text.bytes(), slots);
-        (assess.borrow_mut())(text.bytes(), policy::strength(&findings), &context)
+        let context = origin.context(&said, slots);
+        (assess.borrow_mut())(&said, policy::strength(&findings), &context)
       });
       // Each part is judged as the text of its origin, and the common text of several origins as that
       // of the least trusted.
@@ -144,7 +147,7 @@ impl Case<'_> {
         }
         if assesses && reads_effects(input.party, reads_on) {
           let asked = origin.request.as_ref().map_or("", |request| &request.asked);
-          let mut effects = effects_in(&text, &Setting { asked, known: slots });
+          let mut effects = effects_in(&Said::of(&text).read(), &Setting { asked, known: slots });
           effects.retain(|effect| is_theirs(&effect.span));
           let found = policy::usurped(&effects, all.clone(), &input).into_iter();
           findings.extend(found.filter(|finding| !(self.is_excused)(finding)));

@@ -1,9 +1,13 @@
 //! The text of a block, whose parts may be separated by memfw's comments.
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
-use crate::memory::{Block, Document};
+use super::claim::without_markers;
+use crate::{
+  detect::Text,
+  memory::{Block, Document},
+};
 
 /// Joins the parts of a block and keeps the file position of each byte.
 pub struct BlockText {
@@ -78,4 +82,34 @@ impl BlockText {
     let last = span.end.saturating_sub(1).max(span.start);
     at(span.start)..(at(last) + usize::from(span.end > span.start))
   }
+}
+
+/// A text without memfw's comments, which are nobody's words.
+pub(super) struct Said<'a> {
+  of: &'a BlockText,
+  bytes: Cow<'a, [u8]>,
+  claims: Vec<Range<usize>>,
+}
+
+impl<'a> Said<'a> {
+  /// What a text says.
+  pub(super) fn of(of: &'a BlockText) -> Self {
+    let (bytes, claims) = without_markers(of.bytes());
+    Self { of, bytes, claims }
+  }
+
+  /// Begins to read it.
+  pub(super) fn read(&self) -> BlockReading<'_> {
+    BlockReading { of: self.of, text: Text::new(&self.bytes), claims: &self.claims }
+  }
+}
+
+/// A text of the file as the layers read it, normalised once for all of them.
+pub(super) struct BlockReading<'a> {
+  /// The text with memfw's comments.
+  pub(super) of: &'a BlockText,
+  /// The text without them.
+  pub(super) text: Text<'a>,
+  /// The lines that only claim to be such a comment.
+  pub(super) claims: &'a [Range<usize>],
 }

@@ -10,6 +10,7 @@ use std::{collections::HashSet, ops::Range};
 use super::{
   judge::{self, BlockJudgement, JudgeContext, LayerResults},
   origin::Origin,
+  text::Said,
   unit::Brought,
 };
 use crate::{
@@ -77,8 +78,11 @@ pub(super) fn judge(
     .map(|line| line.span.clone())
     .collect();
   let mut cx = cx.beside(&origin, &[]);
-  let assessment = judge::assessment(file, &spans, &news, &mut cx);
-  let effects = judge::effects_of(file, block, &spans, &cx);
+  let whole = cx.text(file, &block.parts);
+  let said = Said::of(&whole);
+  let reading = said.read();
+  let assessment = judge::assessment(file, (&spans, &reading), &news, &mut cx);
+  let effects = judge::effects_of(&reading, &spans, &cx);
   let seen = LayerResults { findings: news, effects, assessment };
   let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut cx);
   let is_told = lines.iter().all(|&index| {

@@ -21,8 +21,9 @@ use crate::{
   store::{BlockRow, FileRow},
 };
 
-/// The note for a file with too many lines or blocks to know each of them.
-pub(super) const COARSE: &str = "it has too many lines or blocks, so neighbours are judged as one";
+/// The note for a file with too many lines or blocks to know each of them, or too much markup to parse.
+pub(super) const COARSE: &str =
+  "it has too many lines or blocks or too much markup, so neighbours are judged as one";
 
 /// A version of a file with all results for it.
 pub struct View {

@@ -148,6 +148,21 @@ const MAX_NESTING: usize = 64;
 /// Deepest indentation, in columns, at which containers are searched for.
 const MAX_COLUMNS: usize = 256;
 
+/// The most signs of markup that are parsed in one file. For each, the parser keeps up to a hundred bytes, so the
+/// limit stands for 25 MB (a choice: ordinary memory has one for 20 to 50 bytes).
+const MAX_SIGNS: usize = 256 * 1024;
+
+/// Whether a file has more signs of markup than are parsed.
+pub(crate) fn has_too_many_signs(text: &[u8]) -> bool {
+  let is_sign = |(sign, next): &(&u8, &u8)| match **sign {
+    b'[' | b']' | b'*' | b'_' | b'<' | b'`' | b'&' | b'|' | b'\\' => true,
+    // These open items of lists.
+    b'-' | b'+' | b'.' | b')' => **next == b' ',
+    _ => false,
+  };
+  text.len() > MAX_SIGNS && text.iter().zip(text.iter().skip(1)).filter(is_sign).count() > MAX_SIGNS
+}
+
 /// The offset of the byte of this line that must be read as plain text, when the line opens containers
 /// deeper than [`MAX_NESTING`] or [`MAX_COLUMNS`].
 pub(crate) fn flatten(text: &[u8]) -> Option<usize> {
@@ -215,6 +230,16 @@ mod tests {
       ("<x-y a=\"b\">\n", Html, true),
     ] {
       assert_eq!(tops(text), vec![(kind, open)], "{text:?}");
+    }
+  }
+
+  #[test]
+  fn files_of_signs_are_not_parsed() {
+    let most = MAX_SIGNS + 1;
+    assert!(!has_too_many_signs(&b"Ann likes *tea*; see `notes`. ".repeat(most / 8)));
+    assert!(!has_too_many_signs(&b"[".repeat(MAX_SIGNS)));
+    for sign in ["[", "]", "*a", "_", "<", "`", "&lt;", "|", "\\", "- ", "+ ", "1. ", "1) "] {
+      assert!(has_too_many_signs(sign.repeat(most + 1).as_bytes()), "{sign}");
     }
   }
 

@@ -35,7 +35,8 @@ pub(crate) struct Outline {
   pub(crate) tops: Vec<Top>,
   /// The code and the HTML among those blocks.
   pub(crate) enclosures: Vec<Enclosure>,
-  /// Whether a line is several lines of the file, because the file has too many.
+  /// Whether each line is a block, and may be several lines of the file, because the file has too many lines or
+  /// too much markup.
   pub(crate) coarse: bool,
 }
 
@@ -46,8 +47,8 @@ impl Outline {
     let count = bytes.iter().filter(is_end).count();
     let grain = Grain::of(count, coarse::most_lines(bytes.len()));
     let lines = lines(bytes, text, start, holes, grain);
-    if grain.is_some() {
-      // The parser would need a hundred times the size of such a file as memory.
+    if grain.is_some() || markdown::has_too_many_signs(bytes) {
+      // The parser would need up to a hundred times the size of such a file as memory.
       let tops = lines.iter().filter(|line| !line.blank).map(|line| Top {
         span: line.span.clone(),
         kind: BlockKind::Paragraph,

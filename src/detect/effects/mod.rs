@@ -18,7 +18,7 @@ pub use effect::{Effect, FoundEffect, Strength};
 pub use frame::wrong_examples;
 pub use host::registrable;
 pub use known::{Setting, known_slots};
-pub use read::{licence_for, read};
+pub use read::{licence_for, read, read_in};
 pub use slot::{KnownSlot, Novelty, Slot, SlotKind};
 pub use values::slots;
 

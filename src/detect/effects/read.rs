@@ -12,7 +12,7 @@ use super::{
   values,
 };
 use crate::detect::{
-  normalize::normalize,
+  Text,
   rules::{
     engine::{ends_clause, is_quoted},
     lexicon::{Class, Classes, WordMatch, classes_in, floor},
@@ -26,8 +26,6 @@ const MAX_EFFECTS: usize = 256;
 const PIECE: usize = 32 * 1024;
 /// What two pieces share, in bytes: more than a sentence is long.
 const SHARED: usize = 1024;
-/// Text beyond this size is not read; the judge says so itself.
-const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// A negation reaches this many bytes ahead.
 const NEGATION_BYTES: usize = 56;
 /// A negation reaches this many bytes ahead to another one that it takes back ("never again stop").
@@ -38,8 +36,13 @@ const MAX_SLOTS: usize = 8;
 /// What the entry in `bytes` would do, in order of its sentences; each effect once a sentence, as plainly as it
 /// is said there. Spans lie in `bytes`, on the edges of characters.
 pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
+  read_in(&Text::new(bytes), setting)
+}
+
+/// The same as [`read`] for a text that other layers read, too.
+pub fn read_in(entry: &Text<'_>, setting: &Setting<'_>) -> Vec<FoundEffect> {
   let frames = builtin();
-  let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+  let normalized = entry.normalized();
   let mut found: Vec<FoundEffect> = Vec::new();
   for view in &normalized.views {
     for piece in pieces(&view.text) {
@@ -58,7 +61,7 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   }
   keep_plainest(&mut found);
   if found.iter().any(|one| !one.slots.is_empty()) {
-    known::compare(&mut found, bytes, setting);
+    known::compare(&mut found, entry.bytes(), setting);
   }
   if !found.is_empty() && !setting.asked.is_empty() {
     let is_unasked = asks_for_others(setting.asked);
@@ -112,13 +115,13 @@ fn keep_plainest(found: &mut Vec<FoundEffect>) {
 
 /// The part of the owner's words that licenses this entry of a source: [`licence`], or no words
 /// where they ask to keep other kinds of things than the entry would set.
-pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
+pub fn licence_for<'a>(asked: &'a str, entry: &Text<'_>) -> &'a str {
   let licence = licence(asked);
   if licence.is_empty() {
     return licence;
   }
   let is_unasked = asks_for_others(licence);
-  let found = read(entry, &Setting::default());
+  let found = read_in(entry, &Setting::default());
   let would_set = |one: &FoundEffect| one.effect.sets_value() && is_unasked(one.effect);
   if found.iter().any(would_set) { "" } else { licence }
 }

@@ -411,9 +411,11 @@ fn prohibitions_that_protect_are_no_orders() {
 #[test]
 fn a_request_licenses_no_entry_of_another_kind() {
   let asked = "Read the page and note the phone number.";
-  let payment = b"- Renewals are paid to IBAN GB33BUKB20201555555555 from now on.";
+  let payment = "- Renewals are paid to IBAN GB33BUKB20201555555555 from now on.";
+  let licence_for =
+    |asked, entry: &str| super::licence_for(asked, &crate::detect::Text::new(entry.as_bytes()));
   assert_eq!(licence_for(asked, payment), "");
   assert_eq!(licence_for("Save their new account.", payment), "Save their new account.");
-  assert_eq!(licence_for(asked, b"- Reception: +49 30 901820"), asked);
-  assert_eq!(licence_for(asked, b"- Open from 9 to 5"), asked);
+  assert_eq!(licence_for(asked, "- Reception: +49 30 901820"), asked);
+  assert_eq!(licence_for(asked, "- Open from 9 to 5"), asked);
 }

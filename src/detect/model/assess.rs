@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::{Assessment, Context, Depth, Health, Probabilities, context::MAX_ASKED};
 use crate::detect::{
-  judge::MAX_TEXT,
+  Text,
   normalize::{View, ViewKind, normalize},
 };
 
@@ -26,18 +26,18 @@ pub trait Assessor: Send + Sync {
   fn health(&self) -> Health;
 }
 
-/// What layer 2 thinks of `bytes`: the highest of all readings. The sentence is in bytes of the
-/// input. The owner's request is read like the text.
+/// What layer 2 thinks of a text: the highest of all readings. The sentence is in bytes of the
+/// text. The owner's request is read like the text.
 pub fn assess(
   assessor: &dyn Assessor,
-  bytes: &[u8],
+  text: &Text<'_>,
   rules: f32,
   depth: Depth,
   context: &Context<'_>,
 ) -> Assessment {
   let asked = if context.is_outside() { folded(context.asked) } else { Cow::Borrowed("") };
   let context = &Context { asked: &asked, ..*context };
-  let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+  let normalized = text.normalized();
   let is_folded = normalized.views.iter().any(|view| view.kind == ViewKind::Folded);
   // The raw view contains or hides everything that the folded view contains.
   let says_new = |view: &&View<'_>| match view.kind {
@@ -64,18 +64,18 @@ pub fn assess(
   all.fold(first, join)
 }
 
-/// What layer 2 thinks of `bytes`: given the result of the heads, `wanted` decides whether the
-/// encoder reads them as well.
+/// What layer 2 thinks of a text: given the result of the heads, `wanted` decides whether the
+/// encoder reads it as well.
 pub fn look(
   assessor: &dyn Assessor,
-  bytes: &[u8],
+  text: &Text<'_>,
   rules: f32,
   context: &Context<'_>,
   wanted: impl FnOnce(Probabilities) -> bool,
 ) -> Assessment {
-  let glance = assess(assessor, bytes, rules, Depth::Heads, context);
+  let glance = assess(assessor, text, rules, Depth::Heads, context);
   if wanted(glance.probabilities) {
-    assess(assessor, bytes, rules, Depth::Encoder, context)
+    assess(assessor, text, rules, Depth::Encoder, context)
   } else {
     glance
   }
@@ -129,7 +129,8 @@ mod tests {
 
   fn found(text: &str) -> (f32, Option<&str>) {
     let context = Context { kind: Kind::Page, ..Context::default() };
-    let found = assess(&Fears("grue"), text.as_bytes(), 0.0, Depth::Encoder, &context);
+    let bytes = Text::new(text.as_bytes());
+    let found = assess(&Fears("grue"), &bytes, 0.0, Depth::Encoder, &context);
     assert_eq!(found.authority, Some(found.probabilities.injection), "the highest of all readings");
     assert_eq!(found.depth, Depth::Encoder);
     (found.probabilities.injection, found.sentence.and_then(|span| text.get(span)))

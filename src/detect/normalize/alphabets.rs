@@ -224,7 +224,9 @@ pub(super) fn morse(text: &str) -> Vec<(Range<usize>, String)> {
   const MIN_LETTERS: usize = 16;
   let mut found = Vec::new();
   let is_sign = |c: char| matches!(c, '.' | '-' | '·' | '−' | '–' | '/' | '|' | ' ' | '\n');
-  for part in text.split(|c: char| !is_sign(c)) {
+  // A letter is a sign and a gap at least. Nearly every part is shorter: it is the space between two words.
+  let parts = text.split(|c: char| !is_sign(c)).filter(|part| part.len() >= 2 * MIN_LETTERS - 1);
+  for part in parts {
     let at = part.as_ptr() as usize - text.as_ptr() as usize;
     let mut said = String::new();
     let mut letters = 0;

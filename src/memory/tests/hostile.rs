@@ -68,6 +68,17 @@ fn many_blocks_and_lines_are_joined_and_none_is_left_out() {
   }
 }
 
+/// The parser keeps a node for each sign of markup, so a file of signs is read line by line.
+#[test]
+fn signs_of_markup_do_not_fill_the_memory() {
+  for part in ["[", "]", "*a", "<a", "&lt;", "|a", "\\[", "- - - a\n"] {
+    let text = part.repeat(300_000);
+    assert!(survive(text.as_bytes()).is_coarse(), "{part:?}");
+  }
+  let notes = "- **Ann** likes `tea`; see [notes](x.md).\n".repeat(4000);
+  assert!(!survive(notes.as_bytes()).is_coarse());
+}
+
 /// A line that is inserted at the top changes only the units around it.
 #[test]
 fn an_edit_of_a_coarse_file_leaves_the_other_units_alone() {
