@@ -168,7 +168,6 @@ pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
       .map(|line| KnownLine {
         hash: line.hash,
         revision: line.revision,
-        only_in_comment: line.only_in_comment,
         trust: trust(line.revision),
         is_owner: row.revision(line.revision).is_some_and(is_owner),
       })

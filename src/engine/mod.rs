@@ -35,8 +35,6 @@ pub mod facts;
 mod faulty_fs;
 pub mod files;
 pub mod foresee;
-#[cfg(test)]
-mod freed_tests;
 pub mod gate_check;
 mod given_back;
 #[cfg(test)]

@@ -119,12 +119,11 @@ impl View {
     written: Option<u32>,
   ) {
     let mut brought: HashMap<(usize, u32), u32> = HashMap::new();
-    let mut numbers: Vec<(Option<u32>, bool)> = Vec::with_capacity(block.lines.len());
+    let mut numbers: Vec<Option<u32>> = Vec::with_capacity(block.lines.len());
     for (line, from) in block.lines.iter().zip(inherited) {
-      let is_unseen = from.is_none_or(|from| from.only_in_comment);
-      let number = match *from {
-        Some(Inherited { known, revision, .. }) if Some(known) == own => Some(revision),
-        Some(Inherited { known, revision, .. }) => {
+      numbers.push(match *from {
+        Some(Inherited { known, revision }) if Some(known) == own => Some(revision),
+        Some(Inherited { known, revision }) => {
           let number = brought.entry((known, revision));
           Some(*number.or_insert_with(|| match self.facts.rows.get(known) {
             Some(other) => adopt(row, other, revision),
@@ -132,8 +131,7 @@ impl View {
           }))
         }
         None => written.filter(|_| line.kind != LineKind::Blank),
-      };
-      numbers.push((number, is_unseen));
+      });
     }
     // Findings move along with the text of a block, not with its headings.
     for from in inherited.iter().skip(block.body).flatten().filter(|from| Some(from.known) != own) {
@@ -147,10 +145,10 @@ impl View {
       }
     }
     // A blank line belongs to the text above it, or at the top to the text below.
-    let mut last = numbers.iter().find_map(|(number, _)| *number).unwrap_or(0);
-    let numbered = block.lines.iter().zip(numbers).map(|(line, (number, is_unseen))| {
+    let mut last = numbers.iter().flatten().next().copied().unwrap_or(0);
+    let numbered = block.lines.iter().zip(numbers).map(|(line, number)| {
       last = number.unwrap_or(last);
-      placed(block, line, last, is_unseen)
+      placed(block, line, last)
     });
     row.lines = numbered.collect();
   }
@@ -291,19 +289,13 @@ fn lines(block: &Block, old: Option<&BlockRow>, written: u32) -> Vec<BlockLine> 
   block
     .lines
     .iter()
-    .map(|line| {
-      let old = before.next();
-      let is_unseen = old.is_none_or(|old| old.only_in_comment);
-      placed(block, line, old.map_or(written, |old| old.revision), is_unseen)
-    })
+    .map(|line| placed(block, line, before.next().map_or(written, |old| old.revision)))
     .collect()
 }
 
-/// A line of a block as the ledger keeps it; `is_unseen` says that it was never seen outside of a comment before.
-fn placed(block: &Block, line: &Line, revision: u32, is_unseen: bool) -> BlockLine {
+fn placed(block: &Block, line: &Line, revision: u32) -> BlockLine {
   let offset = line.number.saturating_sub(block.start_line);
-  let offset = u32::try_from(offset).unwrap_or(u32::MAX);
-  BlockLine { hash: line.hash, revision, offset, only_in_comment: line.in_comment && is_unseen }
+  BlockLine { hash: line.hash, revision, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
 }
 
 /// Sets whether a block is approved: a person must have approved all text below its headings, because

@@ -9,7 +9,6 @@ use crate::memory::{
   comments::Hole,
   line::{self, LineKind},
   markdown::Top,
-  marker::find,
   outline::{Outline, TextLine},
 };
 
@@ -144,7 +143,6 @@ impl<'a> Builder<'a> {
       hash,
       kind,
       is_tail: false,
-      in_comment: false,
     });
   }
 
@@ -152,46 +150,6 @@ impl<'a> Builder<'a> {
     let Some(mut block) = self.open.take() else { return };
     self.end = 0;
     digest(&mut block, self.bytes);
-    find_commented(&mut block, self.bytes);
     self.blocks.push(block);
-  }
-}
-
-/// Notes which lines of a block are all inside an HTML comment. Where the block is no HTML, a comment must
-/// end in it: otherwise it is text.
-fn find_commented(block: &mut Block, bytes: &[u8]) {
-  if matches!(block.kind, BlockKind::Code | BlockKind::FrontMatter) || block.lines.len() < 2 {
-    return;
-  }
-  // The index of the first line that is all inside the open comment.
-  let mut open: Option<usize> = None;
-  let mut inside: Vec<usize> = Vec::new();
-  for index in 0..block.lines.len() {
-    let Some(line) = block.lines.get(index) else { break };
-    let mut rest = line::slice(bytes, line.span.clone());
-    loop {
-      let ends = if open.is_some() { find(rest, b"-->", 0) } else { None };
-      if let (Some(first), Some(at)) = (open, ends) {
-        inside.extend(first..index);
-        open = None;
-        rest = rest.get(at + 3..).unwrap_or_default();
-      } else if open.is_none()
-        && let Some(at) = find(rest, b"<!--", 0)
-      {
-        open = Some(index + 1);
-        // `<!-->` is a whole comment.
-        rest = rest.get(at + 2..).unwrap_or_default();
-      } else {
-        break;
-      }
-    }
-  }
-  if let Some(first) = open.filter(|_| block.kind == BlockKind::Html) {
-    inside.extend(first..block.lines.len());
-  }
-  for index in inside {
-    if let Some(line) = block.lines.get_mut(index).filter(|line| line.kind != LineKind::Blank) {
-      line.in_comment = true;
-    }
   }
 }

@@ -107,7 +107,6 @@ fn add(unit: &mut Block, block: Block, bytes: &[u8], gap: std::ops::Range<usize>
       hash,
       kind: LineKind::Blank,
       is_tail: false,
-      in_comment: false,
     });
   }
   if let (Some(last), Some(next)) = (unit.parts.last_mut(), block.parts.first()) {

@@ -1,8 +1,7 @@
 //! Matching the blocks of a file with those of its last known version.
 //!
 //! Invariant: a line that the last version had, and that no other line of the file accounts for, is never
-//! fresh, even if it moved. Only fresh lines may be taken out of a file. A line that was seen in an HTML
-//! comment alone is fresh once it is outside of one.
+//! fresh, even if it moved. Only fresh lines may be taken out of a file.
 //! Invariant: a line never gains trust by moving: it keeps its revision, and if several lines could be the
 //! one that moved, the least trusted of them counts.
 #![forbid(unsafe_code)]
@@ -81,8 +80,6 @@ pub struct Inherited {
   pub known: usize,
   /// The revision of that block that brought it.
   pub revision: u32,
-  /// As in [`crate::memory::KnownLine`].
-  pub only_in_comment: bool,
 }
 
 /// Compares a document with the last known version of its file. Time is linear in lines, up to sorting.
@@ -129,7 +126,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
   }
   for (at, block) in known.iter().enumerate() {
     if pairs.of_known.get(at).copied().flatten().is_none() {
-      block.lines.iter().for_each(|line| pool.add(KnownAt::new(at, block, line), line.hash));
+      block.lines.iter().for_each(|line| pool.add(line.hash, KnownAt::new(at, block, line)));
     }
   }
   // Unmatched lines of the last version account for lines that were joined or split off.
@@ -159,11 +156,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
       fresh.extend(unknown.map(|(at, _)| at));
     }
   }
-  let inherit = |at: KnownAt| Inherited {
-    known: at.known,
-    revision: at.revision,
-    only_in_comment: at.only_in_comment,
-  };
+  let inherit = |at: KnownAt| Inherited { known: at.known, revision: at.revision };
   let inherited = origins
     .into_iter()
     .map(|(index, lines)| (index, lines.into_iter().map(|line| line.map(inherit)).collect()));

@@ -15,8 +15,6 @@ pub struct KnownLine {
   pub revision: u32,
   /// How far the source of that revision is trusted.
   pub trust: Trust,
-  /// Whether it was seen in an HTML comment alone, so that it was never judged as memory.
-  pub only_in_comment: bool,
   /// Whether the owner said it or a person approved it: it stays even if others add text to it.
   pub is_owner: bool,
 }

@@ -24,8 +24,6 @@ pub struct Line {
   pub kind: LineKind,
   /// Whether it is the end of a line whose beginning is a separate [`Line`].
   pub is_tail: bool,
-  /// Whether all of it is inside an HTML comment that begins on an earlier line.
-  pub in_comment: bool,
 }
 
 /// How much the content of a line counts.

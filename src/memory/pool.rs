@@ -22,42 +22,31 @@ pub(crate) struct KnownAt {
   trust: Trust,
   pub(crate) known: usize,
   pub(crate) revision: u32,
-  pub(crate) only_in_comment: bool,
 }
 
 impl KnownAt {
   pub(crate) fn new(known: usize, block: &KnownBlock, line: &KnownLine) -> Self {
-    let KnownLine { trust, revision, only_in_comment, .. } = *line;
-    Self { former: block.former, trust, known, revision, only_in_comment }
+    Self { former: block.former, trust: line.trust, known, revision: line.revision }
   }
 }
 
 /// Lines of the last version that no line accounts for yet.
 #[derive(Default)]
 pub(crate) struct Pool {
-  lines: HashMap<Key, BinaryHeap<Reverse<KnownAt>>>,
-}
-
-/// The hash of a known line, and whether it was seen in a comment alone.
-type Key = ([u8; 8], bool);
-
-/// The known lines that may account for a line: one that was seen in a comment alone was not judged as memory,
-/// so it accounts only for a line in a comment.
-fn keys(line: &Line) -> impl Iterator<Item = Key> {
-  line.in_comment.then_some((line.hash, true)).into_iter().chain([(line.hash, false)])
+  lines: HashMap<[u8; 8], BinaryHeap<Reverse<KnownAt>>>,
 }
 
 impl Pool {
-  pub(crate) fn add(&mut self, at: KnownAt, hash: [u8; 8]) {
-    self.lines.entry((hash, at.only_in_comment)).or_default().push(Reverse(at));
+  pub(crate) fn add(&mut self, hash: [u8; 8], at: KnownAt) {
+    self.lines.entry(hash).or_default().push(Reverse(at));
   }
 
-  fn take(&mut self, line: &Line) -> Option<KnownAt> {
-    keys(line).find_map(|key| self.lines.get_mut(&key)?.pop()).map(|Reverse(at)| at)
+  fn take(&mut self, hash: [u8; 8]) -> Option<KnownAt> {
+    self.lines.get_mut(&hash)?.pop().map(|Reverse(at)| at)
   }
 
-  fn holder(&self, line: &Line) -> Option<usize> {
-    keys(line).find_map(|key| self.lines.get(&key)?.peek()).map(|Reverse(at)| at.known)
+  fn holder(&self, hash: [u8; 8]) -> Option<usize> {
+    self.lines.get(&hash)?.peek().map(|Reverse(at)| at.known)
   }
 
   /// The lines of an edited block that its own last version accounts for: the common beginning and end stay
@@ -70,17 +59,14 @@ impl Pool {
   ) -> Vec<Option<KnownAt>> {
     let mut own = vec![None; block.lines.len()];
     let Some(old) = old else { return own };
-    let fits = |(new, old): &(&Line, &KnownLine)| {
-      new.hash == old.hash && (new.in_comment || !old.only_in_comment)
-    };
+    let fits = |(new, old): &(&Line, &KnownLine)| new.hash == old.hash;
     let front = block.lines.iter().zip(&old.lines).take_while(fits).count();
     let (new_rest, old_rest) =
       (block.lines.get(front..).unwrap_or_default(), old.lines.get(front..).unwrap_or_default());
     let back = new_rest.iter().rev().zip(old_rest.iter().rev()).take_while(fits).count();
-    let mut middle: HashMap<Key, Vec<KnownAt>> = HashMap::new();
+    let mut middle: HashMap<[u8; 8], Vec<KnownAt>> = HashMap::new();
     for line in old_rest.iter().take(old_rest.len() - back) {
-      let of = middle.entry((line.hash, line.only_in_comment)).or_default();
-      of.push(KnownAt::new(known, old, line));
+      middle.entry(line.hash).or_default().push(KnownAt::new(known, old, line));
     }
     let in_place = |line: Option<&KnownLine>| line.map(|line| KnownAt::new(known, old, line));
     let after = new_rest.len() - back;
@@ -89,12 +75,12 @@ impl Pool {
         _ if line.kind == LineKind::Blank => None,
         None => in_place(old.lines.get(at)),
         Some(at) if at >= after => in_place(old_rest.get(old_rest.len() - back + at - after)),
-        Some(_) => keys(line).find_map(|key| middle.get_mut(&key)?.pop()),
+        Some(_) => middle.get_mut(&line.hash).and_then(Vec::pop),
       };
     }
-    for ((hash, _), left) in middle {
+    for (hash, left) in middle {
       for at in left {
-        self.add(at, hash);
+        self.add(hash, at);
       }
     }
     own
@@ -105,9 +91,9 @@ impl Pool {
   pub(crate) fn account(&mut self, block: &Block, origins: &mut [Option<KnownAt>]) {
     for (line, origin) in block.lines.iter().zip(origins) {
       match origin {
-        None if line.kind != LineKind::Blank => *origin = self.take(line),
+        None if line.kind != LineKind::Blank => *origin = self.take(line.hash),
         Some(own) if line.kind == LineKind::Text => {
-          let left = self.lines.get_mut(&(line.hash, false)).and_then(BinaryHeap::peek_mut);
+          let left = self.lines.get_mut(&line.hash).and_then(BinaryHeap::peek_mut);
           if let Some(mut left) = left.filter(|left| left.0 < *own) {
             std::mem::swap(&mut left.0, own);
           }
@@ -126,16 +112,18 @@ impl Pool {
     known: &[KnownBlock],
   ) -> Option<(usize, Vec<Option<KnownAt>>)> {
     let said = |line: &&Line| line.kind != LineKind::Blank;
-    let telling =
-      block.lines.iter().any(|line| line.kind == LineKind::Text && self.holder(line).is_some());
+    let telling = block
+      .lines
+      .iter()
+      .any(|line| line.kind == LineKind::Text && self.holder(line.hash).is_some());
     if !telling {
       let mut held: HashMap<usize, usize> = HashMap::new();
-      for at in block.lines.iter().filter_map(|line| self.holder(line)) {
+      for at in block.lines.iter().filter_map(|line| self.holder(line.hash)) {
         *held.entry(at).or_default() += 1;
       }
       let whole =
         |at: usize| known.get(at).map(|known| known.lines.len()) <= held.get(&at).copied();
-      let mut holders = block.lines.iter().filter(said).map(|line| self.holder(line));
+      let mut holders = block.lines.iter().filter(said).map(|line| self.holder(line.hash));
       if !holders.clone().flatten().any(whole) && !holders.all(|holder| holder.is_some()) {
         return None;
       }

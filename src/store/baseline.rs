@@ -132,11 +132,7 @@ fn plain(row: &BlockRow) -> Option<SharedFacts> {
     && revision.session.is_none()
     && revision.trail == OriginRecord::default()
     && !revision.approved
-    && row
-      .lines
-      .iter()
-      .zip(0..)
-      .all(|(line, n)| line.revision == 0 && line.offset == n && !line.only_in_comment)
+    && row.lines.iter().zip(0..).all(|(line, n)| line.revision == 0 && line.offset == n)
     && id_bytes(&row.id).is_some();
   let Revision { trust, attestation, at, .. } = *revision;
   nothing_to_say.then_some(SharedFacts { trust, attestation, at })
@@ -193,7 +189,7 @@ fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
   let norm_hash = ContentHash(take(rest)?);
   let mut lines = Vec::new();
   for offset in 0..n_lines {
-    lines.push(BlockLine { hash: take(rest)?, revision: 0, offset, only_in_comment: false });
+    lines.push(BlockLine { hash: take(rest)?, revision: 0, offset });
   }
   Some(BlockRow {
     id,

@@ -93,8 +93,6 @@ pub struct BlockLine {
   /// Its distance from the first line of the block, in lines of the file: memfw's comments may be
   /// in between.
   pub offset: u32,
-  /// Whether it was seen in an HTML comment alone, so that it was never judged as memory.
-  pub only_in_comment: bool,
 }
 
 /// One writing of a block.
@@ -311,8 +309,6 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
 }
 
 const LINE_LEN: usize = 16;
-/// The bit of the offset that says that a line was seen in a comment alone: a file has far fewer lines.
-const ONLY_IN_COMMENT: u32 = 1 << 31;
 
 /// The lines of a block as one column.
 pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
@@ -320,8 +316,7 @@ pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
   for line in lines {
     bytes.extend_from_slice(&line.hash);
     bytes.extend_from_slice(&line.revision.to_be_bytes());
-    let flag = if line.only_in_comment { ONLY_IN_COMMENT } else { 0 };
-    bytes.extend_from_slice(&(line.offset & !ONLY_IN_COMMENT | flag).to_be_bytes());
+    bytes.extend_from_slice(&line.offset.to_be_bytes());
   }
   bytes
 }
@@ -334,12 +329,10 @@ fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
   }
   let line = |bytes: &[u8; LINE_LEN]| {
     let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
-    let offset = u32::from_be_bytes([o0, o1, o2, o3]);
     BlockLine {
       hash,
       revision: u32::from_be_bytes([r0, r1, r2, r3]),
-      offset: offset & !ONLY_IN_COMMENT,
-      only_in_comment: offset & ONLY_IN_COMMENT != 0,
+      offset: u32::from_be_bytes([o0, o1, o2, o3]),
     }
   };
   Ok(chunks.iter().map(line).collect())

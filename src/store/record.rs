@@ -320,7 +320,6 @@ mod tests {
       approved: true,
     };
     rows[1].revisions.push(second);
-    rows[1].lines[1].only_in_comment = true;
     let file = ledger.record(&ScanRecord { adopted: true, ..scan("/w/a.md", &rows, 7) }).unwrap();
     assert_eq!(ledger.blocks(file).unwrap(), rows);
     let found = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();

@@ -15,7 +15,7 @@ use std::{
 
 use memfw::{
   config::Config,
-  detect::{Action, model::Context},
+  detect::{Action, Text, model::Context},
   engine::judge::{JudgeContext, Origin, Treatment, judge_fresh},
   files::{Rung, lease},
   memory::{Document, Known, compare},

@@ -33,30 +33,6 @@ fn other_line_ends_and_a_final_newline_change_nothing() {
 }
 
 #[test]
-fn a_line_in_a_comment_is_known_as_such() {
-  let inside = |text: &str| -> Vec<usize> {
-    let document = parse(text);
-    let lines = document.blocks().iter().flat_map(|block| &block.lines);
-    lines.filter(|line| line.in_comment).map(|line| line.number).collect()
-  };
-  for (text, expected) in [
-    ("<!--\na\n\nb\n-->\nc\n", &[2, 4][..]),
-    ("<!-- a\nb\n\n- c\n", &[2, 4]),
-    ("<!-- a --> b\nc\n", &[]),
-    ("<!-->\na\n", &[]),
-    ("a <!--\nb\n--> c\nd\n", &[2]),
-    ("a <!--\nb\n\nc\n-->\n", &[]),
-    ("- a\n  <!-- x --> <!--\n  b\n  --> <!--\n  c\n  -->\n", &[3, 5]),
-    ("```\n<!--\na\n-->\n```\n", &[]),
-    ("<div>\n<!--\na\n", &[3]),
-  ] {
-    assert_eq!(inside(text), expected, "{text:?}");
-  }
-  let freed = fates("<!--\na\nb\n-->\n", "a\nb\n");
-  assert_eq!(freed.fates, [Fate::Edited { known: 0, fresh: vec![0, 1] }]);
-}
-
-#[test]
 fn equal_blocks_stay_in_place() {
   let found = fates("- x\n- x\n- x\n", "- x\n- x\n- y\n- x\n");
   let known: Vec<_> = found.fates.iter().map(Fate::known).collect();

@@ -34,7 +34,6 @@ fn ledger(document: &Document, first: usize) -> Vec<KnownBlock> {
         hash: line.hash,
         revision: 0,
         trust: Trust::Untrusted,
-        only_in_comment: line.in_comment,
         is_owner: false,
       })
       .collect(),

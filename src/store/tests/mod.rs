@@ -98,8 +98,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
       BlockLine {
         hash: [1, 2, 3, 4, 5, 6, 7, 255],
         revision: 0x0102_0304,
-        offset: 0x0506_0708,
-        only_in_comment: false,
+        offset: 0x0506_0708
       };
       3
     ],
