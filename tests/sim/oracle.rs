@@ -15,7 +15,7 @@ use std::{
 
 use memfw::{
   config::Config,
-  detect::{Action, model::Context},
+  detect::{Action, Text, model::Context},
   engine::judge::{JudgeContext, Origin, Treatment, judge_fresh},
   files::{Rung, lease},
   memory::{Document, Known, compare},
@@ -413,7 +413,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let document = Document::parse(content, &Known::default());
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
-  let mut assess = |_: &[u8], _: f32, _: &Context<'_>| None;
+  let mut assess = |_: &Text<'_>, _: f32, _: &Context<'_>| None;
   let rules = memfw::detect::rules::builtin();
   let mut court = JudgeContext::new(&origin, Treatment::Memory, &config, rules, &mut assess);
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
