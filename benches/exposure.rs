@@ -14,7 +14,7 @@
 
 use {
   memfw::detect::{
-    JudgeOptions, judge,
+    JudgeOptions, Text, judge,
     model::{self, Depth, Model},
     policy,
   },
@@ -156,7 +156,9 @@ fn stated() -> Vec<String> {
     let rules = policy::strength(&judge(text.as_bytes(), &JudgeOptions::default()));
     {
       let context = model::Context::default();
-      model::assess(Model::embedded(), text.as_bytes(), rules, depth, &context).probabilities.most()
+      model::assess(Model::embedded(), &Text::new(text.as_bytes()), rules, depth, &context)
+        .probabilities
+        .most()
     }
   };
   // The thresholds at that sensitivity are 0.88 and 0.90 (src/detect/policy.rs).
