@@ -120,6 +120,17 @@ impl AgentLink {
     self.standing(target).is_about(version)
   }
 
+  /// Whether memfw made this version, so that no tool verifies it. The tool that wrote the version before was waited
+  /// for already.
+  pub(super) fn is_own(
+    ledger: &Ledger,
+    target: &Target,
+    version: ContentHash,
+  ) -> Result<bool, EngineError> {
+    let record = ledger.agent_record(&target.path())?;
+    Ok(record.is_some_and(|record| record.version == version && record.edited_at.is_some()))
+  }
+
   /// Where new text in these bytes was first seen; `None` where there are no records to ask.
   pub(super) fn sighting(
     &self,

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
-  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN, degraded,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
+  agent_link::AgentLink,
+  degraded,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
   pending,
@@ -318,6 +320,7 @@ impl<F: Fs> Engine<F> {
         if quiet < VERIFY_WITHIN
           && self.held_for(target, view.hash) < MAX_VERIFY_WAIT
           && self.link.is_on_record(target, view.hash)
+          && !AgentLink::is_own(&self.ledger, target, view.hash)?
           && !(leased && sight.was_read(hint, self.files.n_opens(target)))
         {
           return Ok(Outcome::HoldOff(VERIFY_WITHIN.saturating_sub(quiet)));

@@ -29,6 +29,13 @@ impl Schedule<'_> {
     world.overwriter();
   }
 
+  /// Whether a memory file is hard-linked now.
+  fn has_second_name(&self) -> bool {
+    let world = self.world.borrow();
+    let mut inodes = world.paths.iter().filter_map(|path| world.ino_of(path));
+    inodes.any(|ino| world.disk.inode(ino).links > 1)
+  }
+
   /// The daemon comes to rest while all writers stand still in the middle of what they do: a second name of a file
   /// goes later, and no event tells of that.
   fn quiet_turns(&mut self) {
@@ -46,7 +53,7 @@ impl Schedule<'_> {
     if by_seconds && self.one_in(2) {
       self.last_overwrite();
     }
-    if self.has_events() && self.world.borrow_mut().twist.one_in(4) {
+    if self.has_events() && self.has_second_name() {
       self.quiet_turns();
     }
     {
