@@ -56,7 +56,11 @@ impl Schedule<'_> {
       world.twists.power && world.twist.one_in(3)
     };
     if power {
-      self.die(true);
+      if self.one_in(4) {
+        self.kill(true);
+      } else {
+        self.die(true);
+      }
       return true;
     }
     let (ledger, root) = {
@@ -154,7 +158,19 @@ impl Schedule<'_> {
     }
     let n = self.below(10);
     self.world.borrow_mut().run(n);
+    let unmounted = {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      world.twists.power && world.twists.roots && world.twist.one_in(2)
+    };
+    if unmounted {
+      self.world.borrow_mut().root_goes();
+    }
     self.restart(false);
+    if unmounted {
+      self.world.borrow_mut().root_comes_back();
+      self.forget_root();
+    }
   }
 
   /// The daemon looks at a file, or, with events, at what it was told of; whether it was killed.

@@ -52,6 +52,8 @@ pub(crate) enum Control {
   DropsJournal,
   /// Nothing that is written is told of.
   DeafToWrites,
+  /// A file that is not fully guarded is not looked at again by itself.
+  NoPoll,
   /// The engine waits many times as long as it means to.
   LongPauses,
   /// The daemon's passes take nothing out, as if something were always in the way.
@@ -91,7 +93,8 @@ fn i1_a_comparison_that_sees_nothing_is_found_out() {
 
 #[test]
 fn i1_a_ledger_that_forgets_is_found_out() {
-  must_fail(Control::ForgetfulLedger, "I1");
+  let twists = Twists { power: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::ForgetfulLedger, "I1");
 }
 
 #[test]
@@ -102,7 +105,8 @@ fn i1_a_sync_of_files_that_does_nothing_is_found_out_by_a_power_loss() {
 
 #[test]
 fn i1_a_start_that_ends_nothing_is_found_out() {
-  must_fail(Control::NoRecovery, "I1");
+  let twists = Twists { tears: true, power: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoRecovery, "I1");
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn a_redaction_into_a_ledger_that_is_away_is_found_out() {
 
 #[test]
 fn a_journal_that_is_dropped_without_the_workspace_is_found_out() {
-  let twists = Twists { roots: true, tears: true, ..Twists::default() };
+  let twists = Twists { roots: true, tears: true, power: true, ..Twists::default() };
   must_fail_as(Kind::With(twists), Control::DropsJournal, "I1");
 }
 
@@ -174,6 +178,12 @@ fn a_journal_that_is_dropped_without_the_workspace_is_found_out() {
 fn a_daemon_that_hears_of_no_write_is_found_out() {
   let twists = Twists { events: true, ..Twists::default() };
   must_fail_as(Kind::With(twists), Control::DeafToWrites, "by events alone: P2");
+}
+
+#[test]
+fn a_daemon_that_waits_for_events_that_never_come_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoPoll, "by events alone: P2");
 }
 
 #[test]

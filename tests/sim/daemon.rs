@@ -14,7 +14,7 @@ use memfw::{
   store::FileStatus,
 };
 
-use super::{events::Heard, fs::ROOT, schedule::Schedule};
+use super::{control::Control, events::Heard, fs::ROOT, schedule::Schedule};
 
 /// How often a file is looked at that another program has open, or that is not fully guarded (`open_files.rs`).
 const EVERY: Duration = Duration::from_mins(1);
@@ -111,12 +111,15 @@ impl Schedule<'_> {
       self.daemon.open.remove(&target);
       self.retry(kind, target);
     }
+    let ignores = self.world.borrow().control == Control::NoPoll;
     let due: Vec<Target> =
       self.daemon.noted.iter().filter(|(_, due)| **due <= now).map(|(t, _)| t.clone()).collect();
     for target in due {
       self.daemon.noted.insert(target.clone(), now + EVERY);
-      self.world.borrow_mut().note("looked at because it is not fully guarded");
-      self.daemon.queue.dirty(target, now);
+      if !ignores {
+        self.world.borrow_mut().note("looked at because it is not fully guarded");
+        self.daemon.queue.dirty(target, now);
+      }
     }
   }
 
