@@ -42,6 +42,7 @@ pub mod net;
 pub mod openclaw;
 pub mod os;
 pub mod provenance;
+pub mod recall;
 pub mod seal;
 pub mod stats;
 pub mod store;

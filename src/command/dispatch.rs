@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, Parser as _};
 use super::{
   args::{Args, Command},
   audit, complete, config, demo, doctor, eval, explain, gate, judge, log, man, markers, openclaw,
-  policy, provenance, quarantine, report, restore, run, scan, service, settle, stats, status,
-  suggest,
+  policy, provenance, quarantine, recall, report, restore, run, scan, service, settle, stats,
+  status, suggest,
 };
 use crate::{
   app::{
@@ -70,6 +70,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Policy(args) => policy::run(context, args),
     Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
+    Command::Recall(args) => recall::run(context, args),
     Command::Audit(args) => audit::run(context, args),
     Command::Log(args) => log::run(context, args),
     Command::Stats(args) => stats::run(context, args),
