@@ -45,6 +45,7 @@ pub mod openclaw;
 pub mod os;
 pub mod plural;
 pub mod provenance;
+pub mod recall;
 pub mod seal;
 pub mod stats;
 pub mod store;

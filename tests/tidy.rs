@@ -47,6 +47,8 @@ const ROOMS: &[Room] = &[
   Room { name: "memory", layer: 0, uses: &["hash", "provenance"] },
   Room { name: "detect", layer: 0, uses: &["memory", "provenance", "plural"] },
   Room { name: "seal", layer: 0, uses: &["memory"] },
+  // What an agent may read, from excerpts that the engine cuts.
+  Room { name: "recall", layer: 0, uses: &["memory", "provenance", "detect"] },
   // Figures know a trust by its name, and do not depend on the judgement of texts.
   Room { name: "eval", layer: 0, uses: &["provenance", "plural"] },
   // Counted events; a latency is computed in one place.
@@ -74,6 +76,7 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      "recall",
       "failpoint",
       "config",
       "store",
@@ -135,6 +138,7 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      "recall",
       "eval",
       "stats",
       "link",

@@ -80,6 +80,8 @@ pub enum Command {
   Explain(super::explain::ExplainArgs),
   /// Show who wrote each line of memory
   Provenance(super::provenance::ProvenanceArgs),
+  /// Print what an agent may read of memory
+  Recall(super::recall::RecallArgs),
   /// List past events, in order
   Audit(super::audit::AuditArgs),
   /// Follow events as they happen
@@ -149,6 +151,7 @@ mod tests {
     Policy(crate::command::policy::PolicyArgs),
     Explain(crate::command::explain::ExplainArgs),
     Provenance(crate::command::provenance::ProvenanceArgs),
+    Recall(crate::command::recall::RecallArgs),
     Audit(crate::command::audit::AuditArgs),
     Log(crate::command::log::LogArgs),
     Stats(crate::command::stats::StatsArgs),
@@ -220,6 +223,10 @@ mod tests {
       "memfw policy check --json",
       "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",
+      "memfw recall",
+      "memfw recall tea MEMORY.md --min-trust verified --max-results 5 --json",
+      "memfw recall --query -tea --include-unvalidated MEMORY.md",
+      "memfw recall --explain-frames",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
       "memfw log -n 20 --no-follow --event approved --json",
       "memfw stats --days 7 --rows 3 --json",

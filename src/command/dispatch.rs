@@ -10,7 +10,7 @@ use super::{
   audit, complete, config, demo, doctor, eval, explain, gate, judge, link, log, man, markers,
   openclaw, policy, provenance,
   quarantine::{self, QuarantineCommand},
-  report, restore, run, scan, service, settle, stats, status, suggest,
+  recall, report, restore, run, scan, service, settle, stats, status, suggest,
 };
 use crate::{
   app::{
@@ -74,6 +74,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Policy(args) => policy::run(context, args),
     Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
+    Command::Recall(args) => recall::run(context, args),
     Command::Audit(args) => audit::run(context, args),
     Command::Log(args) => log::run(context, args),
     Command::Stats(args) => stats::run(context, args),

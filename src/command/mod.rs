@@ -24,6 +24,7 @@ pub mod openclaw;
 pub mod policy;
 pub mod provenance;
 pub mod quarantine;
+pub mod recall;
 pub mod report;
 pub mod restore;
 pub mod run;

@@ -215,6 +215,10 @@ exclude_sources = ["email:*"]
 exclude_files = ["memory/private*"]
 [trust]
 rule = [{ source = "exec", trust = "hostile" }]
+[recall]
+min_trust = "verified"
+max_results = 7
+include_unvalidated = true
 [gate]
 enabled = true
 max_wait_ms = 500
@@ -274,6 +278,9 @@ format = "json"
           source: SourcePattern::new("exec").unwrap(),
           trust: Trust::Hostile,
         }],
+        recall_min_trust: Trust::Verified,
+        recall_max_results: 7,
+        recall_include_unvalidated: true,
         gate_enabled: true,
         gate_max_wait: Duration::from_millis(500),
         link_writes: LinkWrites::Ask,
@@ -289,7 +296,8 @@ format = "json"
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
       1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32,
-      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 51, 52, 53, 54, 55, 57, 58,
+      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 50, 52, 53, 55, 56, 57, 58, 59, 61,
+      62,
     ];
     assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }

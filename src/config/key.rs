@@ -14,7 +14,7 @@ use {
       LinkWrites, LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
     },
   },
-  crate::provenance::{SourcePattern, TrustRule},
+  crate::provenance::{SourcePattern, Trust, TrustRule},
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
 };
@@ -232,6 +232,16 @@ keys! {
   ///     trust = "verified"
   /// The words are "trusted", "verified", "untrusted" and "hostile".
   "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
+
+  /// The least trust of a text that `memfw recall` hands out: "hostile" (any), "untrusted", "verified" or
+  /// "trusted". Text that a person approved is always handed out.
+  "recall.min_trust" => recall_min_trust: Trust = Trust::Hostile;
+
+  /// How many entries `memfw recall` hands out at most for a query.
+  "recall.max_results" => recall_max_results: u64 = 20, in 1..=100_000;
+
+  /// Whether `memfw recall` hands out text that was not judged yet, in a frame that says so.
+  "recall.include_unvalidated" => recall_include_unvalidated: bool = false;
 
   /// Whether readers of memory wait at a gate until layer 1 has passed its bytes. The gate is a
   /// separate process (`memfw gate`), for which the daemon then listens.

@@ -10,6 +10,7 @@ use {
       Word, find, list,
     },
   },
+  crate::provenance::Trust,
   std::{
     ops::{Range, RangeInclusive},
     path::{Path, PathBuf},
@@ -298,7 +299,8 @@ word_settings!(
   Scope,
   Sensitivity,
   LogLevel,
-  LogFormat
+  LogFormat,
+  Trust
 );
 
 fn read_word<W: Word>(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<W, Complaint> {

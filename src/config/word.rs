@@ -3,6 +3,8 @@
 
 use std::{path::Path, str::FromStr};
 
+use crate::provenance::Trust;
+
 pub use crate::detect::{BaselineAction, Scope, Sensitivity, policy::Hold};
 
 /// A closed set of words, each with one spelling in configuration, JSON and on the command line.
@@ -209,7 +211,7 @@ macro_rules! core_words {
   )+ };
 }
 
-core_words!(BaselineAction, Hold, Scope, Sensitivity);
+core_words!(BaselineAction, Hold, Scope, Sensitivity, Trust);
 
 impl InstructionFile {
   /// The instruction file that a path relative to a workspace is: a file of its root, or

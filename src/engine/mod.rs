@@ -67,6 +67,7 @@ pub mod put_back;
 #[cfg(test)]
 mod put_back_tests;
 mod read_version;
+pub mod readable;
 pub mod record;
 pub mod recover;
 pub mod redact;

@@ -30,6 +30,7 @@ mod event;
 mod exception;
 mod figures;
 mod file;
+pub mod full_text;
 mod id;
 mod item;
 mod kind;
