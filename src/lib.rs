@@ -6,7 +6,7 @@
 //! - core, pure (no files, no clock, no environment, no failure on input):
 //!   [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
 //!   plan),
-//!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
+//!   [`detect`] (normaliser, rules, policy), [`recall`] (what an agent may read), [`eval`] (how well that does on labelled text),
 //!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
