@@ -6,9 +6,9 @@
 //! - core, pure (no files, no clock, no environment, no failure on input):
 //!   [`plural`] (a number with its noun), [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
 //!   plan),
-//!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
-//!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes),
-//!   [`link`] (the protocol between a plugin inside the agent and memfw);
+//!   [`detect`] (normaliser, rules, policy), [`recall`] (what an agent may read), [`eval`] (how well
+//!   detection does on labelled text), [`stats`] (what became of blocks, counted), [`seal`] (encryption of
+//!   quarantined bytes), [`link`] (the protocol between a plugin inside the agent and memfw);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
 //!   [`openclaw`] (the agent framework's own records), [`terminal`] (what commands print with);

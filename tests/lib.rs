@@ -45,6 +45,7 @@ mod packages;
 #[cfg(all(debug_assertions, linux))]
 mod powerloss;
 mod race;
+mod recall;
 mod replaced;
 mod restore;
 mod review;

@@ -178,16 +178,13 @@ impl<'a> Readable<'a> {
 
 /// The origin of a line of a block; `None` for a line that the ledger does not know.
 fn origin_of(read: &ReadVersion, index: usize, at: usize) -> Option<OriginRow<'_>> {
-  let (row, number) = match read.comparison.inherited.get(&index) {
-    Some(lines) => {
-      let from = lines.get(at).copied().flatten()?;
-      (read.facts.rows.get(from.known)?, from.revision)
-    }
-    None => {
-      let known = read.comparison.fates.get(index).and_then(Fate::known)?;
-      let row = read.facts.rows.get(known)?;
-      (row, row.lines.get(at)?.revision)
-    }
+  let (row, number) = if let Some(lines) = read.comparison.inherited.get(&index) {
+    let from = lines.get(at).copied().flatten()?;
+    (read.facts.rows.get(from.known)?, from.revision)
+  } else {
+    let known = read.comparison.fates.get(index).and_then(Fate::known)?;
+    let row = read.facts.rows.get(known)?;
+    (row, row.lines.get(at)?.revision)
   };
   Some((row, row.revision(number)?))
 }

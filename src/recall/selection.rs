@@ -99,7 +99,7 @@ enum Treatment<'a> {
 }
 
 impl Rules {
-  fn treat<'a>(&self, position: usize, excerpt: &'a Excerpt) -> Treatment<'a> {
+  fn treat(self, position: usize, excerpt: &Excerpt) -> Treatment<'_> {
     let shown =
       |text, known, frame| Treatment::Shown(Shown { excerpt, position, text, known, frame });
     match &excerpt.content {
@@ -186,6 +186,7 @@ impl<'a> Selection<'a> {
 
   /// The text of each entry by its position among the items, for a search; at most `max_bytes` together. The
   /// rest is counted as not searched.
+  #[expect(clippy::disallowed_methods, reason = "no offset of the copy is used")]
   pub fn texts(&mut self, max_bytes: usize) -> Vec<(usize, String)> {
     let mut texts = Vec::new();
     let mut n_bytes = 0;
