@@ -289,7 +289,7 @@ format = "json"
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
       1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32,
-      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 51, 52, 53, 54, 55, 57, 58,
+      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 51, 53, 54, 55, 56, 57, 59, 60,
     ];
     assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }
