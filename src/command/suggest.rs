@@ -45,7 +45,7 @@ mod tests {
 
   #[test]
   fn a_command_is_found_below_another_one() {
-    assert_eq!(meant("memfw approve a1b2c3"), ["memfw quarantine approve"]);
+    assert_eq!(meant("memfw export a1b2c3"), ["memfw quarantine export"]);
     assert_eq!(meant("memfw withdraw a1b2c3"), ["memfw policy withdraw"]);
     assert_eq!(meant("memfw config reject"), ["memfw quarantine reject"]);
     assert_eq!(meant("memfw telemetry"), [""; 0]);

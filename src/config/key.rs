@@ -233,8 +233,8 @@ keys! {
   /// The words are "trusted", "verified", "untrusted" and "hostile".
   "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
 
-  /// The least trust of a text that `memfw recall` hands out: "hostile" (any), "untrusted", "verified" or
-  /// "trusted". Text that a person approved is always handed out.
+  /// The least trust of a text that `memfw recall` hands out: "hostile" (any), "untrusted",
+  /// "verified" or "trusted". Text that a person approved is always handed out.
   "recall.min_trust" => recall_min_trust: Trust = Trust::Hostile;
 
   /// How many entries `memfw recall` hands out at most for a query.

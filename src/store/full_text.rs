@@ -73,7 +73,7 @@ mod tests {
   fn the_best_match_comes_first() {
     assert_eq!(found("\"flight\"", 9), [2, 1]);
     assert_eq!(found("\"flight\"", 1), [2]);
-    assert_eq!(found("\"dentists\" OR \"zurich\"", 9), [0, 3]);
+    assert_eq!(found("\"dentists\" OR \"zurich\"", 9), [3, 0], "the shorter text first");
     assert_eq!(found("\"東 京\"", 9), [3]);
     assert_eq!(found("\"nothing\"", 9), [0; 0]);
   }
