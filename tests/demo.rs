@@ -18,11 +18,11 @@ fn the_demo_shows_the_whole_way() {
     "backup-server.evil.com",
     "MEMORY.md after",
     "quarantined",
-    "memfw quarantine list",
+    "memfw list",
     "exfiltration-endpoin",
     "What to type next",
-    "quarantine show ",
-    "quarantine approve ",
+    " show ",
+    " approve ",
     "provenance ",
   ] {
     let at =
@@ -30,7 +30,7 @@ fn the_demo_shows_the_whole_way() {
     rest = &rest[at + part.len()..];
   }
   let after = shown.split("MEMORY.md after").nth(1).unwrap();
-  let after = after.split("memfw quarantine list").next().unwrap();
+  let after = after.split("memfw list").next().unwrap();
   assert!(after.contains("- Ann likes the window seat on night trains."), "{after}");
   assert!(!after.contains("evil.com"), "{after}");
   if marks::reshapes(test.tmp()) {
@@ -45,12 +45,12 @@ fn what_the_demo_proposes_works() {
   let shown = world.output().stdout;
   let line = |start: &str| shown.lines().find_map(|line| line.trim().strip_prefix(start));
   let home = line("export MEMFW_HOME=").expect(&shown).to_owned();
-  let word = "quarantine approve ";
+  let word = " approve ";
   let id = shown.split(word).nth(1).unwrap().split_whitespace().next().unwrap();
   let proposed = |args: [&str; 3]| world.next().env("MEMFW_HOME", &home).args(args).output();
-  let show = proposed(["quarantine", "show", id]);
+  let show = proposed(["show", id]);
   assert!(show.status == 0 && show.stdout.contains("backup-server[.]evil[.]com"), "{show:?}");
-  let approve = proposed(["quarantine", "approve", id]);
+  let approve = proposed(["approve", id]);
   assert_eq!((approve.status, approve.stderr.as_str()), (0, ""), "{approve:?}");
   let memory = std::path::Path::new(&home.replace("[TMP]", world.tmp().to_str().unwrap()))
     .with_file_name("workspace")

@@ -94,7 +94,7 @@ fn leaving_for_good_leaves_clean_files_and_says_what_stays() {
   let item = id(&guarded.waiting()[0]).to_owned();
   let told = guarded.ok(&["markers", "remove"]);
   let place = format!("{}:6", Guarded::named("MEMORY.md"));
-  for part in ["1 placeholder stays", &item, &place, "memfw quarantine approve ID"] {
+  for part in ["1 placeholder stays", &item, &place, "memfw approve ID"] {
     assert!(told.contains(part), "`{part}` is not in:\n{told}");
   }
   let text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();

@@ -61,7 +61,7 @@ fn a_poisoned_write_is_refused_with_a_reason_and_waits_for_the_owner() {
   assert_eq!(reason["codes"], items[0]["codes"]);
   let text = reason["text"].as_str().unwrap();
   let id = items[0]["id"].as_str().unwrap();
-  assert!(text.contains(&format!("memfw quarantine approve {id}")), "{text}");
+  assert!(text.contains(&format!("memfw approve {id}")), "{text}");
   assert!(!refused.to_string().contains(&needle(1)), "a reason repeats nothing: {refused}");
   assert_eq!(guarded.read("MEMORY.md"), MEMORY.as_bytes());
 }

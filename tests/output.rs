@@ -185,19 +185,15 @@ fn id(item: &Value) -> String {
 fn what_waits_and_why() {
   let Some(scene) = Scene::new() else { return };
   let all = || {
-    scene.shows("list", "quarantine list", Wide::Never)?;
-    scene.shows(
-      "list_decided",
-      "quarantine list --status approved --status rejected",
-      Wide::Never,
-    )?;
-    scene.shows("show", "quarantine show ID4 ID2 ID1", Wide::Path)?;
-    scene.shows("review", "quarantine review ID4", Wide::Path)?;
+    scene.shows("list", "list", Wide::Never)?;
+    scene.shows("list_decided", "list --status approved --status rejected", Wide::Never)?;
+    scene.shows("show", "show ID4 ID2 ID1", Wide::Path)?;
+    scene.shows("review", "review ID4", Wide::Path)?;
     scene.shows("explain_item", "explain ID4", Wide::Path)?;
     scene.shows("explain_code", "explain exfiltration-endpoint", Wide::Path)?;
     scene.shows("policy", "policy check", Wide::Never)?;
     // It has no hexadecimal digit, so no random id is near it.
-    scene.shows("unknown_id", "quarantine show zzzzzz", Wide::Never)
+    scene.shows("unknown_id", "show zzzzzz", Wide::Never)
   };
   all();
 }
@@ -253,8 +249,8 @@ fn nothing_at_all_is_said_in_one_line() {
   let guarded = Guarded::new(AT_ONCE).env("USER", "ann");
   let scene = Scene { guarded, ids: Vec::new() };
   let all = || {
-    scene.shows("empty_list", "quarantine list", Wide::Never)?;
-    scene.shows("empty_review", "quarantine review", Wide::Never)?;
+    scene.shows("empty_list", "list", Wide::Never)?;
+    scene.shows("empty_review", "review", Wide::Never)?;
     scene.shows("empty_stats", "stats", Wide::Never)?;
     scene.shows("empty_log", "log --no-follow", Wide::Never)?;
     scene.shows("empty_policy", "policy check", Wide::Never)?;

@@ -199,7 +199,7 @@ fn poison_does_not_come_back_with_a_version() {
     let version = first["version"].as_str().unwrap();
     let output = restore(&guarded, &["--at", version]);
     assert_eq!(output.status, 0, "{output:?}");
-    let told = "1 block of it was taken out again: memfw quarantine list\n";
+    let told = "1 block of it was taken out again: memfw list\n";
     assert!(output.stdout.contains(told), "{output:?}");
     assert!(guarded.holding("workspace", &needle(1)).is_empty());
     assert!(bare(&guarded).starts_with(BEFORE.as_bytes()));

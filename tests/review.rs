@@ -62,7 +62,7 @@ fn the_list_and_one_item_as_people_see_them() {
       "  when    now\n",
       "  why     exfiltration-endpoint: ",
       "  text\n",
-      "  next    memfw quarantine approve [ID..] | memfw quarantine reject [ID..]\n",
+      "  next    memfw approve [ID..] | memfw reject [ID..]\n",
     ] {
       assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
     }

@@ -205,7 +205,7 @@ fn an_item_and_a_code_are_explained() {
     "  how     nothing on record\n".to_owned(),
     "  found   exfiltration-endpoint: a ".to_owned(),
     "  policy  trust untrusted, no record identifies the source, sensitivity medium\n".to_owned(),
-    format!("  next    memfw quarantine review {}\n", ids[0]),
+    format!("  next    memfw review {}\n", ids[0]),
   ] {
     assert!(explained.contains(&part), "`{part}` is not in:\n{explained}");
   }

@@ -66,9 +66,9 @@ fn help_reads_well() {
 
 #[test]
 fn a_command_below_another_one_is_found() {
-  let output = Test::new().args(["approve", "a1b2c3"]).output();
+  let output = Test::new().args(["export", "a1b2c3"]).output();
   assert_eq!(output.status, 2);
-  let hint = "\nhint: did you mean `memfw quarantine approve`?\n";
+  let hint = "\nhint: did you mean `memfw quarantine export`?\n";
   assert!(output.stderr.ends_with(hint), "{}", output.stderr);
 }
 

@@ -150,7 +150,7 @@ impl Walk {
   fn waiting(&mut self, n: usize) -> String {
     let mut list = Value::Null;
     eventually("it waits for review", || {
-      list = self.json("memfw quarantine list --json");
+      list = self.json("memfw list --json");
       list.as_array().unwrap().len() == n
     });
     let id = list[n - 1]["id"].as_str().unwrap().to_owned();
@@ -223,8 +223,8 @@ fn a_newcomer_is_protected_within_a_minute_reviews_and_leaves_without_a_trace() 
 
   walk.remark("Review");
   walk.types("memfw status");
-  walk.types("memfw quarantine list");
-  let command = walk.begin_typing("memfw quarantine review");
+  walk.types("memfw list");
+  let command = walk.begin_typing("memfw review");
   let mut terminal = Terminal::start(command, SIZE, true).unwrap();
   for (key, next) in [(b"r", format!("{poison}: rejected")), (b"l", more.clone())] {
     terminal.expect(" quit");
@@ -236,9 +236,9 @@ fn a_newcomer_is_protected_within_a_minute_reviews_and_leaves_without_a_trace() 
   assert!(terminal.wait().success());
   let shown = String::from_utf8(terminal.all()).unwrap().replace("\r\n", "\n");
   walk.record.shown(&shown);
-  walk.types(&format!("memfw quarantine show {harmless}"));
-  walk.types(&format!("memfw quarantine approve {harmless} --reason \"my own note\""));
-  walk.types(&format!("memfw quarantine reject {more}"));
+  walk.types(&format!("memfw show {harmless}"));
+  walk.types(&format!("memfw approve {harmless} --reason \"my own note\""));
+  walk.types(&format!("memfw reject {more}"));
   assert!(walk.holds(HARMLESS), "the exact bytes are back");
 
   walk.json("memfw settle 45");

@@ -59,11 +59,9 @@ pub fn run(context: &Context, _args: DemoArgs) -> Result<Status, Failure> {
     return Err(Failure::internal("the daemon of the demo did not settle"));
   }
   show(context, "MEMORY.md after", &memory)?;
-  out.line(&out.paint(Style::Bold, "$ memfw quarantine list"))?;
-  out.line(
-    Escape::default().keep_lines().apply(&stage.memfw(&["quarantine", "list"])?.stdout).trim_end(),
-  )?;
-  let ids = stage.memfw(&["quarantine", "list", "--json"])?.stdout;
+  out.line(&out.paint(Style::Bold, "$ memfw list"))?;
+  out.line(Escape::default().keep_lines().apply(&stage.memfw(&["list"])?.stdout).trim_end())?;
+  let ids = stage.memfw(&["list", "--json"])?.stdout;
   let id = serde_json::from_str::<serde_json::Value>(&ids)
     .ok()
     .and_then(|list| Some(list.get(0)?.get("id")?.as_str()?.to_owned()))
@@ -73,8 +71,8 @@ pub fn run(context: &Context, _args: DemoArgs) -> Result<Status, Failure> {
   out.line("")?;
   out.line(&out.paint(Style::Bold, "What to type next:"))?;
   out.line(&format!("  export MEMFW_HOME={home}"))?;
-  out.line(&format!("  {exe} quarantine show {id}      # why it was taken out, and its text"))?;
-  out.line(&format!("  {exe} quarantine approve {id}   # restore the exact bytes"))?;
+  out.line(&format!("  {exe} show {id}      # why it was taken out, and its text"))?;
+  out.line(&format!("  {exe} approve {id}   # restore the exact bytes"))?;
   out.line(&format!("  {exe} provenance {}", terminal(memory.display().to_string())))?;
   out.line("To guard your own agent, in a new shell (without that MEMFW_HOME):")?;
   out.line(&format!("  {exe} run"))?;

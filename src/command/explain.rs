@@ -253,11 +253,11 @@ impl Case {
   fn next(&self) -> String {
     let id = &self.item.id;
     if self.item.status.is_waiting() {
-      format!("memfw quarantine review {id}")
+      format!("memfw review {id}")
     } else if let Some(code) = self.item.codes.first() {
-      format!("memfw quarantine show {id} | memfw explain {code}")
+      format!("memfw show {id} | memfw explain {code}")
     } else {
-      format!("memfw quarantine show {id}")
+      format!("memfw show {id}")
     }
   }
 }

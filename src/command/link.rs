@@ -220,7 +220,7 @@ fn reason_of(path: &str, foreseen: &Foreseen, items: Vec<String>) -> Reason {
       .to_owned()
   } else {
     format!(
-      "The text waits for the owner, who alone can allow it: `memfw quarantine show {0}`, then `memfw quarantine \
+      "The text waits for the owner, who alone can allow it: `memfw show {0}`, then `memfw quarantine \
        approve {0}`. Do not run these commands yourself.",
       items.join(" ")
     )

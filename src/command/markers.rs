@@ -191,8 +191,8 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
       let id = out.paint(Style::Cyan, id.as_str());
       out.line(&format!("  {id}  {}:{line}", terminal(shown(path))))?;
     }
-    out.line("  to restore a text in its place:  memfw quarantine approve ID")?;
-    out.line("  to remove the placeholder:       memfw quarantine reject ID")?;
+    out.line("  to restore a text in its place:  memfw approve ID")?;
+    out.line("  to remove the placeholder:       memfw reject ID")?;
   }
   Ok(())
 }

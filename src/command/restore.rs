@@ -345,7 +345,7 @@ fn bring_back(
   }
   if !quarantined.is_empty() {
     let what = count(quarantined.len() as u64, "block");
-    out.line(&format!("  {what} of it was taken out again: memfw quarantine list"))?;
+    out.line(&format!("  {what} of it was taken out again: memfw list"))?;
   }
   if let Some(before) = before {
     out.line(&format!("  undo: memfw restore {path} --at {}", short(before)))?;

@@ -288,16 +288,16 @@ impl StatusReport {
     })?;
     let waiting = match self.n_waiting {
       0 => "nothing".to_owned(),
-      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),
+      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw list")),
     };
     out.line(&format!("  waiting     {waiting}"))?;
     if self.n_awaited > 0 {
       let n = self.n_awaited;
-      out.line(&format!("  approved    {n} not restored yet: memfw quarantine list"))?;
+      out.line(&format!("  approved    {n} not restored yet: memfw list"))?;
     }
     if self.n_flagged > 0 {
       let n = self.n_flagged;
-      out.line(&format!("  flagged     {n} in place: memfw quarantine list --status flagged"))?;
+      out.line(&format!("  flagged     {n} in place: memfw list --status flagged"))?;
     }
     if let Some(at) = self.scanned_at {
       let now = SystemClock.now();

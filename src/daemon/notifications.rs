@@ -376,7 +376,7 @@ fn message(about: &[(String, News)]) -> String {
   let blocks = format!("{} {}", plural::count(n, "block"), plural::choose(n, "was", "were"));
   let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
   format!(
-    "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw quarantine list`.",
+    "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw list`.",
     join(files),
     join(kinds)
   )
@@ -408,7 +408,7 @@ mod tests {
     assert_eq!(
       text,
       "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
-       review (source: web_fetch). See `memfw quarantine list`."
+       review (source: web_fetch). See `memfw list`."
     );
     let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
     assert!(
@@ -433,7 +433,7 @@ mod tests {
     assert_eq!(
       text,
       "memfw: 4 blocks were taken out of MEMORY.md, a file below memory/, another file and kept for \
-       review (source: unknown, user, web_fetch). See `memfw quarantine list`."
+       review (source: unknown, user, web_fetch). See `memfw list`."
     );
   }
 }

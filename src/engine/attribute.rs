@@ -469,7 +469,7 @@ fn told_of_item(target: &Target, item: &Item, origin: &Origin) -> Option<Event> 
   let id = &item.id;
   let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
   if item.status.is_waiting() && origin.trust == Trust::Trusted {
-    let next = format!("it stays out; `memfw quarantine approve {id}` restores it");
+    let next = format!("it stays out; `memfw approve {id}` restores it");
     return Some(event(EventKind::FoundTrusted).detail(next));
   }
   let is_news = origin.source.kind() != "unknown";

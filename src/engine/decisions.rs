@@ -138,7 +138,7 @@ impl Decisions<'_> {
     if !can_be_allowed(source) {
       return Err(EngineError::refused_with(
         format!("`{source}` identifies nobody, so allowing it would allow anybody"),
-        "approve the text itself: `memfw quarantine approve ID`",
+        "approve the text itself: `memfw approve ID`",
       ));
     }
     if codes.contains(&Code::ManualQuarantine) {

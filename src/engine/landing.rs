@@ -412,7 +412,7 @@ pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
       shown(&item.path)
     ),
   };
-  let hint = "add it to the end of its file: `memfw quarantine approve";
+  let hint = "add it to the end of its file: `memfw approve";
   EngineError::refused_with(why, format!("{hint} {} --at-end`", item.id))
 }
 

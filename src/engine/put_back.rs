@@ -243,7 +243,7 @@ impl<F: Fs> Engine<F> {
     if !restore.may_be_written(self.files.may_reshape(&target.root)) {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
-        format!("take the text from `memfw quarantine show {}`", item.id),
+        format!("take the text from `memfw show {}`", item.id),
       ));
     }
     let image = image(item, &file, &bytes, &restore)?;

@@ -218,7 +218,7 @@ impl StoreError {
       Self::UnknownId { nearest: Some(nearest), .. } => {
         return Some(format!("did you mean `{nearest}`?"));
       }
-      Self::UnknownId { nearest: None, .. } => "`memfw quarantine list` shows the ids",
+      Self::UnknownId { nearest: None, .. } => "`memfw list` shows the ids",
       Self::UnknownVersion { .. } => "`memfw restore FILE --list` shows the versions",
       Self::AmbiguousId { .. } => "give more digits",
       Self::Unsealable { .. }

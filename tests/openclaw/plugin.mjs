@@ -81,7 +81,7 @@ try {
   assert.equal(memory(), FIRST, 'the file after a refused write');
   const items = stage.json('quarantine', 'list');
   assert.equal(items.length, 1, 'items that wait');
-  assert.match(seen, new RegExp(`memfw quarantine approve ${items[0].id}`));
+  assert.match(seen, new RegExp(`memfw approve ${items[0].id}`));
   assert.equal(items[0].occurrences, 1);
 
   // The same text again is the same item.

@@ -203,7 +203,7 @@ impl Case {
     }
     Err(
       Failure::usage(format!("`{}` is in doubt; nothing was changed", shown(&self.path)))
-        .hint("review it: `memfw quarantine list --status flagged`")
+        .hint("review it: `memfw list --status flagged`")
         .hint("pass `--yes` to trust it anyway"),
     )
   }

@@ -24,7 +24,7 @@ use crate::{
 /// `memfw policy allow`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct PolicyAllowArgs {
-  /// The source, exactly as `memfw quarantine list` names it
+  /// The source, exactly as `memfw list` names it
   #[arg(value_name = "SOURCE")]
   pub source: String,
 

@@ -1,7 +1,7 @@
 //! `memfw list`: what waits for a person, one row an item, with the words that were taken out.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{QuarantineListArgs, to_json};
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
   provenance::{Source, State},
   store::{Item, ItemFilter, Ledger, StoreError},
   terminal::{
+    escape::terminal,
     failure::Failure,
     output::{Style, count},
     preview::one_line,
@@ -44,9 +45,11 @@ pub(super) fn run(context: &Context, args: &QuarantineListArgs) -> Result<Status
   let rows = rows(&items, !args.each);
   context.out.page();
   // A row stays one line in a pipe as well; `--json` has everything uncut.
-  context.out.text(&table(&ledger, &rows).render(context.out.columns(), context.out.colour()))?;
+  let directory = common(&items);
+  let table = table(&ledger, &rows, (&directory, args.filter.status.len() == 1));
+  context.out.text(&table.render(context.out.columns(), context.out.colour()))?;
   context.out.line("")?;
-  for line in footer(&ledger, &items, args)? {
+  for line in footer(&ledger, &items, (&directory, args))? {
     context.out.line(&line)?;
   }
   Ok(Status::Yes)
@@ -99,9 +102,20 @@ fn strongest(item: &Item) -> Option<Code> {
   item.codes.iter().copied().rev().max_by_key(|code| severity(*code))
 }
 
-fn table(ledger: &Ledger, rows: &[Row<'_>]) -> Table {
+/// The directory that all items have in common.
+fn common(items: &[Item]) -> PathBuf {
+  let mut paths = items.iter().filter_map(|item| item.path.parent());
+  let first = paths.next().unwrap_or(Path::new("/")).to_owned();
+  paths.fold(first, |common, path| {
+    let above = common.ancestors().find(|above| path.starts_with(above));
+    above.unwrap_or(Path::new("/")).to_owned()
+  })
+}
+
+/// The table of rows whose files are below `directory`.
+fn table(ledger: &Ledger, rows: &[Row<'_>], (directory, is_one_status): (&Path, bool)) -> Table {
   let now = SystemClock.now();
-  let is_mixed = rows.iter().any(|row| row.item.status != State::Quarantined);
+  let is_mixed = !is_one_status && rows.iter().any(|row| row.item.status != State::Quarantined);
   let mut columns = vec![Column::new("ID")];
   if is_mixed {
     columns.push(Column::new("STATUS"));
@@ -125,7 +139,7 @@ fn table(ledger: &Ledger, rows: &[Row<'_>]) -> Table {
     }
     cells.extend([
       Cell::from(why(row)),
-      Cell::from(place(row)),
+      Cell::from(place(row, directory)),
       Cell::from(time::short(item.quarantined_at, now)),
       Cell::from(words(ledger, item)),
     ]);
@@ -143,8 +157,8 @@ fn why(row: &Row<'_>) -> String {
   }
 }
 
-fn place(row: &Row<'_>) -> String {
-  let path = shown(&row.item.path);
+fn place(row: &Row<'_>, directory: &Path) -> String {
+  let path = shown(row.item.path.strip_prefix(directory).unwrap_or(&row.item.path));
   if row.n == 1 { format!("{path}:{}", row.item.line) } else { path }
 }
 
@@ -166,18 +180,17 @@ fn words(ledger: &Ledger, item: &Item) -> String {
 fn footer(
   ledger: &Ledger,
   items: &[Item],
-  args: &QuarantineListArgs,
+  (directory, args): (&Path, &QuarantineListArgs),
 ) -> Result<Vec<String>, Failure> {
+  let directory = terminal(shown(directory));
   let n_waiting = items.iter().filter(|item| item.status.is_waiting()).count();
   let mut lines = Vec::new();
   if n_waiting == items.len() {
     let waits = if n_waiting == 1 { "waits" } else { "wait" };
-    lines.push(format!(
-      "{} {waits} for you: `memfw review`, or `memfw approve ID`, `memfw reject ID`",
-      count(n_waiting as u64, "item")
-    ));
+    lines.push(format!("{} {waits} for you in {directory}", count(n_waiting as u64, "item")));
+    lines.push("next: `memfw review`, or `memfw approve ID`, `memfw reject ID`".to_owned());
   } else {
-    lines.push(count(items.len() as u64, "item"));
+    lines.push(format!("{} in {directory}", count(items.len() as u64, "item")));
   }
   if args.filter.is_empty() {
     let flagged = ItemFilter { statuses: vec![State::Flagged], path: None };

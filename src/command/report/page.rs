@@ -169,7 +169,7 @@ fn waiting(html: &mut Html, facts: &Facts) {
   html.markup("</ul>");
   if facts.more_waiting > 0 {
     html.markup("<p class=\"soft\">And ").number(facts.more_waiting as u64);
-    html.markup(" more: <code>memfw quarantine list</code></p>");
+    html.markup(" more: <code>memfw list</code></p>");
   }
   html.markup("</section>\n");
 }

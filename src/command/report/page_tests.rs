@@ -180,7 +180,7 @@ fn every_part_tells_its_figures() {
       <td class=\"n\" data-what=\"seen\">2</td>",
     "<td class=\"n\" data-what=\"p99\">1.5 ms</td>",
     "forged-marker: a provenance comment that memfw did not write",
-    "And 4 more: <code>memfw quarantine list</code>",
+    "And 4 more: <code>memfw list</code>",
     "<b class=\"bad\">degraded</b> web_fetch:example.com",
     "<code>memfw audit</code>",
   ] {

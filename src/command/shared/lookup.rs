@@ -94,7 +94,7 @@ pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
     return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(
       || {
         Failure::unavailable(format!("no item of `{}` line {line} is in quarantine", shown(&path)))
-          .hint("`memfw quarantine list` names what waits")
+          .hint("`memfw list` names what waits")
       },
     );
   }

@@ -1,4 +1,4 @@
-//! `memfw quarantine review`: shows one item after the other, and asks a person what to do about each.
+//! `memfw review`: shows one item after the other, and asks a person what to do about each.
 //!
 //! [`session`] is the review itself, and knows neither the terminal nor the ledger. This module looks
 //! items up, reads keys, and carries out decisions with the functions of the plain commands.
@@ -36,7 +36,7 @@ use keyboard::{Keyboard, Typed};
 use screen::Look;
 use session::{Act, Session, Step, Wants};
 
-/// `memfw review` and `memfw quarantine review`
+/// `memfw review` and `memfw review`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw review --file MEMORY.md")]
 pub struct ReviewArgs {

@@ -132,7 +132,7 @@ pub fn help(card: &Card, look: Look) -> String {
   rows.push(String::new());
   let id = &card.id;
   rows.push("  As commands:".to_owned());
-  rows.extend(look.indented(4, &format!("memfw quarantine approve {id} --reason TEXT")));
+  rows.extend(look.indented(4, &format!("memfw approve {id} --reason TEXT")));
   let take = if card.in_file { "add" } else { "reject" };
   rows.extend(look.indented(4, &format!("memfw quarantine {take} {id} --reason TEXT")));
   rows.extend(look.indented(4, "memfw policy allow SOURCE CODE... --reason TEXT --days N"));
