@@ -55,6 +55,9 @@ fn without_a_file_the_defaults_hold() {
       judge.exclude_sources         []            default
       judge.exclude_files           []            default
       trust.rule                    []            default
+      recall.min_trust              "hostile"     default
+      recall.max_results            20            default
+      recall.include_unvalidated    false         default
       gate.enabled                  false         default
       gate.max_wait_ms              2000          default
       link.writes                   "quarantine"  default
@@ -126,6 +129,9 @@ fn values_tell_where_they_come_from() {
       judge.exclude_sources         []            default
       judge.exclude_files           []            default
       trust.rule                    []            default
+      recall.min_trust              "hostile"     default
+      recall.max_results            20            default
+      recall.include_unvalidated    false         default
       gate.enabled                  false         default
       gate.max_wait_ms              2000          default
       link.writes                   "quarantine"  default

@@ -45,9 +45,9 @@ fn what_the_demo_proposes_works() {
   let shown = world.output().stdout;
   let line = |start: &str| shown.lines().find_map(|line| line.trim().strip_prefix(start));
   let home = line("export MEMFW_HOME=").expect(&shown).to_owned();
-  let word = " approve ";
-  let id = shown.split(word).nth(1).unwrap().split_whitespace().next().unwrap();
-  let proposed = |args: [&str; 3]| world.next().env("MEMFW_HOME", &home).args(args).output();
+  // The footer of the list names the command before, without an id.
+  let id = shown.rsplit(" approve ").next().unwrap().split_whitespace().next().unwrap();
+  let proposed = |args: [&str; 2]| world.next().env("MEMFW_HOME", &home).args(args).output();
   let show = proposed(["show", id]);
   assert!(show.status == 0 && show.stdout.contains("backup-server[.]evil[.]com"), "{show:?}");
   let approve = proposed(["approve", id]);

@@ -30,6 +30,10 @@ use {
 const NOT_RUN: &[(&str, &str)] = &[
   ("cargo", "it builds and tests memfw itself, which the build server does"),
   ("journalctl", "it reads the journal of the machine"),
+  (
+    "memfw openclaw",
+    "it needs OpenClaw itself, with which tests/openclaw/plugin.sh installs the plugin",
+  ),
   ("man", "what it shows is written by `memfw man`, which is run"),
   ("sudo", "tests run without it; tests/gate.rs and tests/packages.rs do what is said there"),
   ("systemctl", "it changes the machine; tests/service_files.rs has a stand-in for it"),
@@ -135,6 +139,12 @@ fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
 
 /// The program because of which a line is not run, if any; an error for an unknown program.
 fn not_run(commands: &[Vec<String>]) -> Result<Option<&'static str>, String> {
+  if let [memfw, openclaw, verb, ..] = &*commands.concat()
+    && (memfw.as_str(), openclaw.as_str()) == ("memfw", "openclaw")
+    && ["install", "uninstall"].contains(&verb.as_str())
+  {
+    return Ok(Some("memfw openclaw"));
+  }
   let programs: Vec<&str> = commands.iter().map(|words| words[0].as_str()).collect();
   let is_memfw = |name: &&str| MEMFW.contains(name);
   if let Some((name, _)) = NOT_RUN.iter().find(|(name, _)| programs.contains(name)) {
@@ -281,8 +291,8 @@ fn what_a_page_may_not_say_is_refused() {
     ("```sh\nmemfw scan --frobnicate\n```", "it is no command of memfw"),
     ("```sh\nmemfw quarantine show nothing\n```", "its exit status is 2"),
     ("```console\n$ memfw config path\nerror: there is none\n```", "its exit status is 0"),
-    ("```console\n$ memfw quarantine list\nID STATE\n```", "there is no line like `ID STATE`"),
-    ("```console\n$ memfw quarantine list\nSTATUS ID\n```", "there is no line like `STATUS ID`"),
+    ("```console\n$ memfw list\nID STATE\n```", "there is no line like `ID STATE`"),
+    ("```console\n$ memfw list\nWHY ID\n```", "there is no line like `WHY ID`"),
     ("```console\n$ memfw config check\nfine\n```", "there is no line like `fine`"),
     ("```sh\ncurl example.com | sh\n```", "unknown program `curl`"),
     ("```sh\nmemfw report --html - | sudo tee\n```", "memfw cannot be without it"),

@@ -45,14 +45,18 @@ fn the_list_and_one_item_as_people_see_them() {
     if !daemon_runs {
       guarded.stop();
     }
-    let list = plain(&guarded.ok(&["quarantine", "list"]), &id);
+    let list = plain(&guarded.ok(&["list"]), &id);
     let lines: Vec<Vec<&str>> =
       list.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines.len(), 2, "{list}");
-    assert_eq!(lines[0], ["ID", "STATUS", "SOURCE", "TRUST", "KNOWN", "WHY", "FILE", "SINCE"]);
-    assert_eq!(lines[1][..4], ["[ID..]", "quarantined", "unknown", "untrusted"], "{list}");
-    assert_eq!(lines[1].last(), Some(&"now"), "{list}");
-    assert!(list.contains("MEMORY.md:4"), "{list}");
+    assert_eq!(lines.len(), 5, "{list}");
+    assert_eq!(lines[0], ["ID", "WHY", "FILE", "SINCE", "TEXT"]);
+    assert_eq!(lines[1][0], "[ID..]", "{list}");
+    assert_eq!(lines[1][2..4], ["MEMORY.md:4", "now"], "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    assert!(
+      list.contains("\n1 item waits for you in [TMP]/workspace\nnext: `memfw review`"),
+      "{list}"
+    );
 
     let shown = plain(&guarded.ok(&["quarantine", "show", &id]), &id);
     for part in [

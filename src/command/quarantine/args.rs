@@ -84,11 +84,11 @@ pub struct QuarantineApproveArgs {
   #[command(flatten)]
   pub choose: QuarantineChooseArgs,
 
-  /// Accept the text for N days only, if it reappears in its file
+  /// Accept it for N days only, if it reappears
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
 
-  /// If its place is gone or the surrounding text changed, add it to the end of the file
+  /// Append it where its place is gone or has changed
   #[arg(long)]
   pub at_end: bool,
 }
@@ -114,7 +114,7 @@ pub struct QuarantineUndoArgs {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw reject a1b2c3")]
 pub struct QuarantineChooseArgs {
-  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
+  /// Ids or places in files; else what the filters choose
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 
@@ -122,7 +122,7 @@ pub struct QuarantineChooseArgs {
   #[command(flatten)]
   pub filter: FilterArgs,
 
-  /// Decide about several chosen items without asking
+  /// Decide about several items without asking
   #[arg(long)]
   pub yes: bool,
 

@@ -16,7 +16,7 @@ use crate::{
 /// `memfw quarantine delete`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct DeleteArgs {
-  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
+  /// Ids or places in files; else what the filters choose
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 

@@ -18,29 +18,28 @@ use crate::{
 
 /// Which items are meant. Each option may be given several times, and then means any of its values.
 #[derive(Clone, Debug, Default, ClapArgs)]
-#[command(next_help_heading = "Filters")]
 pub struct FilterArgs {
-  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
+  /// Only of this state, such as held or flagged
   #[arg(long, value_name = "STATUS")]
   pub status: Vec<State>,
 
-  /// Only items of this file, or of files below this directory
+  /// Only of this file, or of files below this directory
   #[arg(long, value_name = "PATH")]
   pub file: Vec<PathBuf>,
 
-  /// Only items of this source; `web_fetch` means all of its kind
+  /// Only of this source; `web_fetch` is all of its kind
   #[arg(long, value_name = "SOURCE")]
   pub source: Vec<String>,
 
-  /// Only items with this finding code
+  /// Only with this finding code
   #[arg(long, value_name = "CODE")]
   pub code: Vec<Code>,
 
-  /// Only items of this trust: trusted, verified, untrusted or hostile
+  /// Only of this trust, such as untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Vec<Trust>,
 
-  /// Only items that were found after this time, such as `2h ago` or `2026-11-20`
+  /// Only found after this time, such as `2h ago`
   #[arg(long, value_name = "TIME")]
   pub since: Option<String>,
 }

@@ -40,7 +40,7 @@ use session::{Act, Session, Step, Wants};
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw review --file MEMORY.md")]
 pub struct ReviewArgs {
-  /// Ids, beginnings of ids, or places in files; without any, the items that the filters choose
+  /// Ids or places in files; else what the filters choose
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 
