@@ -239,7 +239,7 @@ fn what_is_changed_and_what_would_be() {
     scene.shows("openclaw", "openclaw status", Wide::Path)?;
     scene.shows("sources", "policy check", Wide::Never)?;
     scene.shows("help", "--help", Wide::Never)?;
-    scene.shows("mistake", "approve", Wide::Never)
+    scene.shows("mistake", "export", Wide::Never)
   };
   all();
 }

@@ -51,7 +51,7 @@ fn the_list_and_one_item_as_people_see_them() {
     assert_eq!(lines.len(), 5, "{list}");
     assert_eq!(lines[0], ["ID", "WHY", "FILE", "SINCE", "TEXT"]);
     assert_eq!(lines[1][0], "[ID..]", "{list}");
-    assert_eq!(lines[1][2..4], ["MEMORY.md:4", "now"], "{list}");
+    assert_eq!(lines[1][1..5], ["exfiltration-endpoint", "+5", "MEMORY.md:4", "now"], "{list}");
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
     assert!(
       list.contains("\n1 item waits for you in [TMP]/workspace\nnext: `memfw review`"),

@@ -42,9 +42,9 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
   let config = context.config()?.config;
   context.start_log(&config)?;
   let mut session = Session::new(env!("CARGO_PKG_VERSION"), config.link_writes.as_str());
-  let mut door = Door::new(context, config);
+  let mut judge = CallJudge::new(context, config);
   let _alive = context.home().ok().and_then(|home| LinkLock::acquire(&home.data));
-  door.warm_up();
+  judge.warm_up();
   // One byte more shows that a line is too long.
   let mut lines = Lines::new(io::stdin().lock(), MAX_LINE_BYTES as u64 + 1);
   loop {
@@ -59,7 +59,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
       let reply = match line {
         Line::TooLong => Session::too_long(),
         Line::Whole(bytes) => match session.read(bytes.trim_ascii_end()) {
-          Ok(ask) => door.answer(&ask, came),
+          Ok(ask) => judge.answer(&ask, came),
           Err(reply) => reply,
         },
       };
@@ -69,7 +69,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
 }
 
 /// What judges a call before it writes.
-struct Door<'c> {
+struct CallJudge<'c> {
   context: &'c Context,
   config: Config,
   /// The guarded directories, or why there are none.
@@ -78,7 +78,7 @@ struct Door<'c> {
   engine: Option<Engine<RealFs>>,
 }
 
-impl<'c> Door<'c> {
+impl<'c> CallJudge<'c> {
   fn new(context: &'c Context, config: Config) -> Self {
     let found = context.discover(&config, &[]);
     let env = &context.surroundings.env;
@@ -220,7 +220,7 @@ fn reason_of(path: &str, foreseen: &Foreseen, items: Vec<String>) -> Reason {
       .to_owned()
   } else {
     format!(
-      "The text waits for the owner, who alone can allow it: `memfw show {0}`, then `memfw quarantine \
+      "The text waits for the owner, who alone can allow it: `memfw show {0}`, then `memfw \
        approve {0}`. Do not run these commands yourself.",
       items.join(" ")
     )

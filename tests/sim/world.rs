@@ -312,7 +312,11 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let taste = Taste { tools: self.control == Control::NoRecords, twisted: self.twists.any };
+      let taste = Taste {
+        tools: self.control == Control::NoRecords,
+        links: self.control == Control::NoPoll,
+        twisted: self.twists.any,
+      };
       let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, taste);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);

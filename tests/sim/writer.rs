@@ -109,6 +109,8 @@ pub(crate) const LAST: usize = usize::MAX;
 pub(crate) struct Taste {
   /// Mostly an agent's tools.
   pub(crate) tools: bool,
+  /// Mostly programs that make a second hard link and remove it, of which no event tells.
+  pub(crate) links: bool,
   /// Also those of twisted schedules.
   pub(crate) twisted: bool,
 }
@@ -141,7 +143,7 @@ impl Actor {
       (2, Script::mapped_in_place),
       (3, Script::stale),
       (if taste.tools { 60 } else { 4 }, Script::tool),
-      (1, Script::hard_link),
+      (if taste.links { 60 } else { 1 }, Script::hard_link),
       (1, Script::foreign_owner),
       (1, Script::no_file),
       (2, Script::tail),

@@ -133,8 +133,8 @@ pub fn help(card: &Card, look: Look) -> String {
   let id = &card.id;
   rows.push("  As commands:".to_owned());
   rows.extend(look.indented(4, &format!("memfw approve {id} --reason TEXT")));
-  let take = if card.in_file { "add" } else { "reject" };
-  rows.extend(look.indented(4, &format!("memfw quarantine {take} {id} --reason TEXT")));
+  let take = if card.in_file { "quarantine add" } else { "reject" };
+  rows.extend(look.indented(4, &format!("memfw {take} {id} --reason TEXT")));
   rows.extend(look.indented(4, "memfw policy allow SOURCE CODE... --reason TEXT --days N"));
   rows.extend(look.indented(4, &format!("memfw explain {id}")));
   rows.push(String::new());
