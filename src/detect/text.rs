@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 
 use super::normalize::{Normalized, normalize};
 
-/// Text beyond this size is not read; [`super::judge`] says so. Memory files are kilobytes.
+/// Text beyond this size is not read; [`super::judge_text`] reports the rest. Memory files are kilobytes.
 pub const MAX_TEXT: usize = 8 * 1024 * 1024;
 
 /// A text, and its views as soon as a layer has read it.
