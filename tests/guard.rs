@@ -2,7 +2,7 @@
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, files_below, id, needle, poison, trees},
-  memfw::files::workspace::is_memory,
+  memfw::files::memory_layout::is_memory,
   serde_json::Value,
   std::path::{Path, PathBuf},
 };

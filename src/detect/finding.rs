@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, rules::RuleName};
+use super::Code;
 
 /// The layer that saw it.
 #[derive(
@@ -108,6 +108,22 @@ impl RuleKind {
   /// The word used in rules and JSON.
   pub fn as_str(self) -> &'static str {
     self.into()
+  }
+}
+
+/// What a rule is called, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleName {
+  /// Unique in the rule set.
+  pub id: String,
+  /// `rules/NAME.toml` for a file that is built in, `rules.d/NAME.toml` for a user's.
+  pub file: String,
+}
+
+impl RuleName {
+  /// Whether it is one of memfw's own.
+  pub fn is_built_in(&self) -> bool {
+    self.file.starts_with("rules/")
   }
 }
 

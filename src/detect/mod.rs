@@ -15,7 +15,7 @@ pub mod rules;
 pub mod text;
 
 pub use code::Code;
-pub use finding::{Finding, KeptFindings, Layer, RuleKind, Severity};
+pub use finding::{Finding, KeptFindings, Layer, RuleKind, RuleName, Severity};
 pub use judge::{JudgeOptions, judge, judge_text};
 pub use policy::{Action, BaselineAction, Decision, PolicyInput, Sensitivity, Verdict, decide};
 pub use rules::{Mode, Scope};

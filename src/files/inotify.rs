@@ -18,7 +18,7 @@ use rustix::{
   io::Errno,
 };
 
-use super::watch::{Limit, Meaning, WatchError, WatchEvent};
+use super::watch_event::{Limit, Meaning, WatchError, WatchEvent};
 
 /// Events that are read at a time; as many as the kernel keeps by default
 /// (`fs.inotify.max_queued_events`).

@@ -1,16 +1,39 @@
 //! Which files below a guarded directory are memory. The directory may be an agent's workspace, or contain
 //! additional notes that an agent searches.
+//!
+//! In a workspace, memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
+//! `memory/`, including directories and names that begin with a dot, because the agent reads those like all
+//! others; and the instruction files that the agent can write, in the root and as `users/ID/USER.md`. The
+//! ending is case-sensitive and exact: `x.MD`, `x.md~` and `x.md.tmp` are not memory.
 #![forbid(unsafe_code)]
 
 use std::{
   collections::{BTreeMap, BTreeSet},
-  ffi::OsString,
+  ffi::{OsStr, OsString},
   os::unix::ffi::OsStrExt as _,
   path::{Component, Path, PathBuf},
 };
 
-use super::workspace::{is_memory, is_memory_dir};
-
+/// The directory whose markdown files are memory.
+pub(super) const DIRECTORY: &str = "memory";
+/// The memory files of the root, and its files of instructions.
+pub(super) const ROOT_FILES: [&str; 10] = [
+  "MEMORY.md",
+  "memory.md",
+  "AGENTS.md",
+  "BOOT.md",
+  "BOOTSTRAP.md",
+  "HEARTBEAT.md",
+  "IDENTITY.md",
+  "SOUL.md",
+  "TOOLS.md",
+  "USER.md",
+];
+/// A file of the root whose name the agent accepts in upper and lower case.
+pub(super) const DIARY: &str = "dreams.md";
+/// The directory with a directory for each person, and the one memory file in each of those.
+pub(super) const PEOPLE: &str = "users";
+pub(super) const PERSON_FILE: &str = "USER.md";
 /// Which files of a directory are memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
@@ -88,6 +111,48 @@ impl Shapes {
       self.0.entry(root.clone()).or_insert_with(|| shape.clone());
     }
   }
+}
+
+/// Whether a path relative to a workspace root is the name of a memory file.
+pub fn is_memory(rel: &Path) -> bool {
+  let mut names = rel.components();
+  let (Some(Component::Normal(first)), rest) = (names.next(), names.as_path()) else {
+    return false;
+  };
+  if rest.as_os_str().is_empty() {
+    return ROOT_FILES.iter().any(|name| first == *name) || is_diary(first);
+  }
+  if first == PEOPLE {
+    let below = rest.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
+    return below
+      && is_memory_dir(rel.parent().unwrap_or(rel))
+      && rest.file_name() == Some(OsStr::new(PERSON_FILE));
+  }
+  let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+  first == DIRECTORY
+    && rest.components().all(plain)
+    && rest.file_name().is_some_and(|name| name.as_bytes().ends_with(b".md"))
+}
+
+/// Whether a path relative to a workspace root is a directory that can hold memory files.
+pub fn is_memory_dir(rel: &Path) -> bool {
+  let mut names = rel.components();
+  let first = names.next();
+  let mut depth = 0;
+  let plain = names.all(|part| {
+    depth += 1;
+    matches!(part, Component::Normal(_))
+  });
+  plain
+    && match first {
+      Some(Component::Normal(name)) if name == PEOPLE => depth <= 1,
+      first => first == Some(Component::Normal(OsStr::new(DIRECTORY))),
+    }
+}
+
+/// Whether a name is one of the diary.
+pub(super) fn is_diary(name: &OsStr) -> bool {
+  name.as_bytes().eq_ignore_ascii_case(DIARY.as_bytes())
 }
 
 /// Whether a path stays below its root.

@@ -27,6 +27,7 @@ pub mod real_file;
 mod resolve;
 pub mod rewrite;
 pub mod watch;
+pub mod watch_event;
 pub mod workspace;
 
 pub use fs::{
@@ -37,5 +38,6 @@ pub use memory_layout::{Shape, Shapes};
 pub use probe::{Probe, Rung};
 pub use real::{RealFs, Root};
 pub use real_file::RealFile;
-pub use watch::{Limit, Taken, WatchError, WatchEvent, Watcher};
+pub use watch::{Taken, Watcher};
+pub use watch_event::{Limit, WatchError, WatchEvent};
 pub use workspace::{Problem, Walk, Workspace};

@@ -18,7 +18,7 @@ use notify::{
   event::{CreateKind, ModifyKind, RenameMode},
 };
 
-use super::watch::{Limit, Meaning, WatchError, WatchEvent};
+use super::watch_event::{Limit, Meaning, WatchError, WatchEvent};
 
 /// Events that are kept until they are taken; further ones are lost, which is reported.
 const MAX_EVENTS: usize = 65_536;

@@ -1,9 +1,5 @@
-//! Which files of a workspace are memory, and where they are.
+//! The memory files of a workspace that are there, and the directories to watch.
 //!
-//! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
-//! `memory/`, up to [`MAX_DEPTH`] directories deep and including directories and names that begin with a dot, because the agent reads those like all
-//! others; and the instruction files that the agent can write, in the root and as `users/ID/USER.md`. The
-//! ending is case-sensitive and exact: `x.MD`, `x.md~` and `x.md.tmp` are not memory.
 //! Nothing is opened or created here, and no link is followed.
 #![forbid(unsafe_code)]
 
@@ -11,35 +7,16 @@ use std::{
   ffi::OsStr,
   fmt,
   os::unix::ffi::OsStrExt as _,
-  path::{Component, Path, PathBuf},
+  path::{Path, PathBuf},
 };
 
 use super::{
   Shape,
   fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir},
+  memory_layout::{DIARY, DIRECTORY, PEOPLE, PERSON_FILE, ROOT_FILES, is_diary, is_memory_dir},
 };
 use crate::os::shown::Shown;
 
-/// The directory whose markdown files are memory.
-const DIRECTORY: &str = "memory";
-/// The memory files of the root, and its files of instructions.
-const ROOT_FILES: [&str; 10] = [
-  "MEMORY.md",
-  "memory.md",
-  "AGENTS.md",
-  "BOOT.md",
-  "BOOTSTRAP.md",
-  "HEARTBEAT.md",
-  "IDENTITY.md",
-  "SOUL.md",
-  "TOOLS.md",
-  "USER.md",
-];
-/// A file of the root whose name the agent accepts in upper and lower case.
-const DIARY: &str = "dreams.md";
-/// The directory with a directory for each person, and the one memory file in each of those.
-const PEOPLE: &str = "users";
-const PERSON_FILE: &str = "USER.md";
 /// Directories below the root that are entered one inside the other.
 pub const MAX_DEPTH: usize = 16;
 /// Names in all that a walk takes up; a bound on memory, ten times the largest tree tried.
@@ -331,47 +308,6 @@ impl<F: Fs> Workspace<F> {
       }
     }
   }
-}
-
-/// Whether a path relative to a workspace root is the name of a memory file.
-pub fn is_memory(rel: &Path) -> bool {
-  let mut names = rel.components();
-  let (Some(Component::Normal(first)), rest) = (names.next(), names.as_path()) else {
-    return false;
-  };
-  if rest.as_os_str().is_empty() {
-    return ROOT_FILES.iter().any(|name| first == *name) || is_diary(first);
-  }
-  if first == PEOPLE {
-    let below = rest.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
-    return below
-      && is_memory_dir(rel.parent().unwrap_or(rel))
-      && rest.file_name() == Some(OsStr::new(PERSON_FILE));
-  }
-  let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-  first == DIRECTORY
-    && rest.components().all(plain)
-    && rest.file_name().is_some_and(|name| name.as_bytes().ends_with(b".md"))
-}
-
-/// Whether a path relative to a workspace root is a directory that can hold memory files.
-pub fn is_memory_dir(rel: &Path) -> bool {
-  let mut names = rel.components();
-  let first = names.next();
-  let mut depth = 0;
-  let plain = names.all(|part| {
-    depth += 1;
-    matches!(part, Component::Normal(_))
-  });
-  plain
-    && match first {
-      Some(Component::Normal(name)) if name == PEOPLE => depth <= 1,
-      first => first == Some(Component::Normal(OsStr::new(DIRECTORY))),
-    }
-}
-
-fn is_diary(name: &OsStr) -> bool {
-  name.as_bytes().eq_ignore_ascii_case(DIARY.as_bytes())
 }
 
 /// Whether a name begins with a dot.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::files::RealFs;
+use crate::files::{RealFs, memory_layout::is_memory};
 
 #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
 fn write(path: &Path) {

@@ -17,8 +17,9 @@ use tokio::{
 
 use super::{
   READ_BACK, Why,
-  message::{ToDaemon, ToGate, Unreadable},
-  reader_thread::{Held, Shared, lock},
+  event::{Event, Held},
+  message::{ToDaemon, ToGate},
+  reader_thread::{Shared, lock},
   waiting::{Arrival, Waiting},
   writers::Writers,
 };
@@ -41,23 +42,6 @@ const STUCK: Duration = Duration::from_millis(100);
 const MAX_STUCK: u32 = 32;
 /// Shortest time between two equal alarms.
 const QUIET: Duration = Duration::from_secs(10);
-
-/// Everything that can wake the loop apart from its own due times.
-#[derive(Debug)]
-pub(super) enum Event {
-  /// A process wants to read bytes that are not known to be passed.
-  Came(Held),
-  /// The kernel let readers through because it could not queue their events.
-  Lost,
-  /// A reader thread is reading: check that it does not block for long.
-  Active,
-  /// The daemon of this connection sent a message.
-  Heard(u32, Result<ToGate, Unreadable>),
-  /// This connection is closed.
-  Gone(u32),
-  /// There is no reader thread any more.
-  Broken(String),
-}
 
 /// The options of the gate.
 #[derive(Clone, Debug)]

@@ -12,6 +12,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(linux)]
+mod event;
+#[cfg(linux)]
 pub mod event_loop;
 pub mod message;
 #[cfg(linux)]

@@ -19,12 +19,15 @@ use std::{
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{event_loop::Event, waiting::FileId};
+use super::{
+  event::{Event, Held},
+  waiting::FileId,
+};
 use crate::{
   files::{
     Stamp,
     gate::{Barrier, GateError, Reader},
-    workspace::is_memory,
+    memory_layout::is_memory,
   },
   os::{Clock as _, SystemClock, pause},
 };
@@ -34,13 +37,6 @@ const MAX_PASSED: usize = 100_000;
 /// How long events about writes are left unread: after this time the redaction that follows a write
 /// is over, and reading the event can no longer break its lease.
 const SETTLING: Duration = Duration::from_millis(60);
-
-/// A reader that needs a question to the daemon.
-#[derive(Debug)]
-pub(super) struct Held {
-  pub(super) reader: Reader,
-  pub(super) path: PathBuf,
-}
 
 /// State that the reader threads and the event loop share.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use super::{Agent, file};
+use super::file;
 
 /// The files in the order of the prompt (`WORKSPACE_BOOTSTRAP_FILENAMES`); memory comes last. Those after
 /// `BOOTSTRAP.md` were injected by releases before 2026.8 and are not counted.
@@ -36,11 +36,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-  /// The limits that hold for an agent.
-  pub fn of(agent: &Agent) -> Self {
-    Self { file: agent.max_chars, total: agent.max_total_chars }
-  }
-
   /// The limit of one file alone.
   pub fn of_file(&self, name: &str) -> usize {
     if name == "USER.md" { self.file.min(USER_MAX_CHARS) } else { self.file }

@@ -10,14 +10,11 @@ use super::{
   Agent, Installation, LedgerRow, OpenClawRecords, database,
   file::read,
   index::Index,
-  injection::{Limits, MAX_BYTES, chars},
+  injection::{MAX_BYTES, chars},
+  ledger_row::DROPPED,
 };
 use crate::memory::ContentHash;
 
-/// The class of a file that OpenClaw loads.
-pub const TRUSTED: &str = "agent";
-/// The class of one that it does not.
-pub const DROPPED: &str = "untrusted";
 /// The newest schema of the state database that was seen (2026.9.6).
 pub const STATE_SCHEMA: i64 = 18;
 /// The newest schema of an agent's database that was seen (2026.9.6).
@@ -173,7 +170,7 @@ fn injected(
   bytes: Option<&[u8]>,
   row: Option<&LedgerRow>,
 ) -> Injected {
-  let Some(limit) = Limits::of(agent).left_for(root, file) else { return Injected::Searched };
+  let Some(limit) = agent.limits.left_for(root, file) else { return Injected::Searched };
   let no = |why: &str| Injected::No(why.to_owned());
   match root.join(file).symlink_metadata() {
     Err(_) => return no("it is missing"),

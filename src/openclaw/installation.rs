@@ -40,10 +40,8 @@ pub struct Agent {
   pub dir: PathBuf,
   /// Whether it is the one that is meant where none is named.
   pub is_default: bool,
-  /// Characters of one file that are put before its model.
-  pub max_chars: usize,
-  /// Characters of all files together that are put before its model.
-  pub max_total_chars: usize,
+  /// How much of its files is put before its model.
+  pub limits: Limits,
   /// Paths that are only indexed for its search.
   pub extra: Vec<PathBuf>,
 }
@@ -176,20 +174,13 @@ impl Installation {
           .or_else(|| default(key).as_ref().and_then(positive))
           .unwrap_or(fallback)
       };
-      let (max_chars, max_total_chars) = (
-        limit("bootstrapMaxChars", Limits::default().file),
-        limit("bootstrapTotalMaxChars", Limits::default().total),
-      );
+      let Limits { file, total } = Limits::default();
+      let limits = Limits {
+        file: limit("bootstrapMaxChars", file),
+        total: limit("bootstrapTotalMaxChars", total),
+      };
       let extra = self.extra(entry, &workspace, env);
-      agents.push(Agent {
-        id: id.clone(),
-        workspace,
-        dir,
-        is_default: is_owner,
-        max_chars,
-        max_total_chars,
-        extra,
-      });
+      agents.push(Agent { id: id.clone(), workspace, dir, is_default: is_owner, limits, extra });
     }
     self.agents = agents;
     if self.settings.broken.is_some() {
@@ -315,8 +306,7 @@ impl Installation {
           workspace,
           dir,
           is_default: false,
-          max_chars: Limits::default().file,
-          max_total_chars: Limits::default().total,
+          limits: Limits::default(),
           extra: vec![],
         });
       }

@@ -155,8 +155,8 @@ fn limits_and_further_paths_are_the_agents_own_or_the_common_ones() {
   );
   let found = world.found();
   let [b, c] = found.agents.as_slice() else { panic!("{found:?}") };
-  assert_eq!((b.max_chars, b.max_total_chars), (7, 60_000));
-  assert_eq!((c.max_chars, c.max_total_chars), (100, 60_000));
+  assert_eq!((b.limits.file, b.limits.total), (7, 60_000));
+  assert_eq!((c.limits.file, c.limits.total), (100, 60_000));
   let below = |text: &str| b.workspace.join(text);
   let notes = world.dir.path().join("notes");
   assert_eq!(b.extra, [notes, below("m"), below("old"), "/x/y".into()]);

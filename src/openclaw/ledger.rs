@@ -25,8 +25,8 @@ use super::{
   database,
   index::Index,
   injection::Limits,
-  inspect::{DROPPED, TRUSTED},
   layout::Layout,
+  ledger_row::{DROPPED, LedgerRow, TRUSTED},
   transcript::Stores,
 };
 use crate::{
@@ -64,23 +64,6 @@ enum LedgerError {
   Empty { path: PathBuf },
   #[error("OpenClaw's database `{path}` has a file ledger of unknown form")]
   UnknownForm { path: PathBuf },
-}
-
-/// What OpenClaw noted about the last write of its own tools to a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerRow {
-  /// SHA-256 of the whole file after that write.
-  pub hash: ContentHash,
-  /// How far OpenClaw trusts the file since then.
-  pub class: Option<String>,
-  /// The session that wrote.
-  pub session_id: Option<String>,
-  /// The key of that session, such as `agent:main:main`.
-  pub session_key: Option<String>,
-  /// When the write was noted, just before it was made, in microseconds UTC.
-  pub observed_at: Option<i64>,
-  /// The row as in the database: JSON, for a copy and for a comparison.
-  pub json: String,
 }
 
 /// A row as in the database.
@@ -285,7 +268,7 @@ impl AgentRecords for OpenClawRecords {
   fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize> {
     let agents = self.installations.iter().flat_map(|one| one.agents_of(workspace));
     // Agents that share a workspace read the same file.
-    let limits = agents.map(|agent| Limits::of(agent).left_for(workspace, file));
+    let limits = agents.map(|agent| agent.limits.left_for(workspace, file));
     limits.min().unwrap_or_else(|| Limits::default().left_for(workspace, file))
   }
 

@@ -15,10 +15,12 @@ pub mod inspect;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
+pub mod ledger_row;
 pub mod observed;
 pub mod settings;
 pub mod transcript;
 
 pub use installation::{Agent, Installation};
 pub use layout::{Layout, OpenClawEnv};
-pub use ledger::{LedgerRow, OpenClawRecords};
+pub use ledger::OpenClawRecords;
+pub use ledger_row::LedgerRow;

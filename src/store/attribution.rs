@@ -7,10 +7,10 @@ use rusqlite::{Connection, Row, params};
 
 use super::{
   BlockRow, Durability, Ledger, Micros, NewEvent, OriginRecord, Pending, Sighting, StoreError,
-  baseline, block, column,
+  baseline, block, block_change, column,
   column::{path_bytes, word},
   error::Fault,
-  event, file, record, request,
+  event, file, request,
 };
 use crate::{
   memory::BlockId,
@@ -150,7 +150,7 @@ impl Ledger {
           stored = block::by_id(tx, &row.id)?;
         }
         let Some(stored) = stored else { continue };
-        record::update(tx, file.id, &stored, row, known.at)?;
+        block_change::update(tx, file.id, &stored, row, known.at)?;
       }
       for item in known.items {
         attribute_item(tx, item)?;

@@ -10,10 +10,9 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 
 use super::{
-  BlockLine, BlockRow, Micros, OriginRecord, Place, Revision,
+  BlockLine, BlockRow, Micros, OriginRecord, Place, Revision, block_change,
   column::{self, Unexpected, bad, word},
   error::Fault,
-  record,
 };
 use crate::{
   detect::KeptFindings,
@@ -79,7 +78,7 @@ pub(super) fn expand(conn: &Connection, file: i64) -> Result<(), Fault> {
   let blocks = blocks(conn, file)?;
   for row in &blocks {
     let at = row.revisions.first().map_or(0, |revision| revision.at);
-    record::insert(conn, file, row, at)?;
+    block_change::insert(conn, file, row, at)?;
   }
   if !blocks.is_empty() {
     conn.prepare_cached("DELETE FROM baseline WHERE file = ?1")?.execute([file])?;

@@ -5,7 +5,6 @@ use std::{io, path::Path, path::PathBuf};
 
 use rusqlite::ErrorCode;
 
-use super::Backup;
 use crate::{memory::BlockId, seal::SealError};
 
 /// An error. Messages are one line; [`StoreError::hint`] says what to do.
@@ -32,7 +31,7 @@ pub enum StoreError {
     /// The version of the memfw that made it, if recorded.
     by: Option<String>,
     /// The newest backup that this memfw can read.
-    backup: Option<Backup>,
+    backup: Option<PathBuf>,
   },
   /// An earlier memfw made the database, and opening for reading does not migrate.
   #[error("`{}` has format {found}, this memfw needs {known}", path.display())]
@@ -191,7 +190,7 @@ impl StoreError {
     let fixed = match self {
       Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",
       Self::Newer { path, by, backup, .. } => {
-        return Some(go_on_with_newer(path, by.as_deref(), backup.as_ref()));
+        return Some(go_on_with_newer(path, by.as_deref(), backup.as_deref()));
       }
       Self::Older { .. } => "`memfw run --once` brings it up to date",
       Self::NotOurs { .. } => "set `MEMFW_HOME` to another directory, or move the file away",
@@ -260,14 +259,14 @@ fn move_aside(path: &Path) -> String {
 
 /// How to continue when this memfw is older than the previous one: preferably with the newer one
 /// again.
-fn go_on_with_newer(path: &Path, by: Option<&str>, backup: Option<&Backup>) -> String {
+fn go_on_with_newer(path: &Path, by: Option<&str>, backup: Option<&Path>) -> String {
   let own = env!("CARGO_PKG_VERSION");
   let newer = by.map_or("the newer memfw".to_owned(), |by| format!("memfw {by} or a newer one"));
   let again = format!(
     "install {newer} again (this is memfw {own}); do not delete the file, it contains the \
     quarantined texts"
   );
-  let Some(Backup { path: copy, .. }) = backup else { return again };
+  let Some(copy) = backup else { return again };
   let (path, copy) = (path.display(), copy.display());
   format!(
     "{again}; or return to the backup from before the upgrade, without anything newer: stop \

@@ -81,6 +81,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), Fault> {
 fn newer(conn: &Connection, path: &Path, found: i64) -> StoreError {
   let (by, path) = (written_by(conn), path.to_owned());
   let backup = backup::backups(&path).into_iter().find(|backup| backup.format <= KNOWN);
+  let backup = backup.map(|backup| backup.path);
   StoreError::Newer { found, known: KNOWN, path, by, backup }
 }
 

@@ -21,6 +21,8 @@ mod attribution;
 pub mod backup;
 mod baseline;
 mod block;
+mod block_change;
+mod block_row;
 mod column;
 mod confirm;
 mod count;
@@ -30,6 +32,7 @@ mod event;
 mod exception;
 mod figures;
 mod file;
+mod fresh_seal;
 pub mod full_text;
 mod id;
 mod item;
@@ -61,7 +64,12 @@ mod unanswered;
 mod undo;
 mod version;
 
-use std::{ops::Deref, path::Path, path::PathBuf};
+use std::{
+  fmt,
+  ops::Deref,
+  path::{Path, PathBuf},
+  sync::Arc,
+};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -69,7 +77,7 @@ pub use agent_record::{AgentRecord, ClassDowngrade};
 pub use attribution::{AttributionRecord, DueItem, ItemOrigin};
 pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
-pub use block::{BlockLine, BlockRow, Place, Revision};
+pub use block_row::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
 pub use event::{EventFilter, EventRow, NewEvent};
@@ -79,7 +87,6 @@ pub use file::{FileRow, FileStatus, Inode, Pending};
 pub use item::{Item, ItemFilter};
 pub use kind::EventKind;
 pub use op::{Images, NewOp, Op, OpId, OpKind};
-pub use open::Access;
 pub use part::{Part, PartKind};
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use question::{Budget, HandedOut, NewQuestion, Next, QuestionCounts, QuestionState};
@@ -113,7 +120,16 @@ pub struct Ledger {
   durability: Durability,
   /// Where its files were when it was opened; `None` for one that is only read.
   place: Option<place::Place>,
-  observer: Option<observe::Observer>,
+  observer: Option<Observer>,
+}
+
+/// The purpose of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+  /// Reads and writes; creates and migrates the database.
+  ReadWrite,
+  /// Only reads; creates and changes nothing, and works where nothing can be written.
+  ReadOnly,
 }
 
 /// When a commit counts as done.
@@ -133,6 +149,23 @@ impl Durability {
       Self::Seen => "NORMAL",
       Self::Synced => "FULL",
     }
+  }
+}
+
+/// Called for each commit, with whether it was synced (`synchronous=FULL`): only then is it sure to
+/// survive a power cut.
+#[derive(Clone)]
+struct Observer(Arc<dyn Fn(bool) + Send + Sync>);
+
+impl Observer {
+  fn committed(&self, synced: bool) {
+    (self.0)(synced);
+  }
+}
+
+impl fmt::Debug for Observer {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("Observer")
   }
 }
 
@@ -178,6 +211,16 @@ impl Ledger {
   pub fn damage(&self) -> Result<Vec<String>, StoreError> {
     let problems = self.read(|conn| Ok(confirm::problems(conn, 20)?))?;
     confirm::unless_unread(problems, &self.path)
+  }
+
+  /// An error if the database, or its write-ahead log, is no longer at its path: later readers would not
+  /// see what is written.
+  pub fn check_place(&self) -> Result<(), StoreError> {
+    let is_written = self.access == Access::ReadWrite;
+    if is_written && self.place.as_ref().is_some_and(place::Place::is_elsewhere) {
+      return Err(StoreError::Moved { path: self.path.clone() });
+    }
+    Ok(())
   }
 
   fn read<'a, T>(

@@ -4,26 +4,9 @@
 //! SQLite.
 #![forbid(unsafe_code)]
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::{Ledger, StoreError};
-
-/// Called for each commit, with whether it was synced (`synchronous=FULL`): only then is it sure to
-/// survive a power cut.
-#[derive(Clone)]
-pub(super) struct Observer(Arc<dyn Fn(bool) + Send + Sync>);
-
-impl Observer {
-  pub(super) fn committed(&self, synced: bool) {
-    (self.0)(synced);
-  }
-}
-
-impl fmt::Debug for Observer {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str("Observer")
-  }
-}
+use super::{Ledger, Observer, StoreError};
 
 impl Ledger {
   /// Reports each commit from now on, with whether it was synced.

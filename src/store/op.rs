@@ -14,7 +14,7 @@ use super::{
   Durability, Ledger, Micros, StoreError, column,
   column::{path_bytes, word},
   error::Fault,
-  quarantine::seal_fresh,
+  fresh_seal::seal_fresh,
 };
 use crate::{
   memory::ContentHash,

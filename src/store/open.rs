@@ -14,7 +14,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, config::DbConfig};
 
 use super::{
-  Durability, Ledger, StoreError, column,
+  Access, Durability, Ledger, StoreError, column,
   confirm::unread,
   error::{Fault, cannot_open},
   migrate,
@@ -37,15 +37,6 @@ const STATEMENTS: usize = 96;
 const SMALLEST_DATABASE: u64 = 512;
 
 const KEY_CHECK: &str = "key_check";
-
-/// The purpose of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-  /// Reads and writes; creates and migrates the database.
-  ReadWrite,
-  /// Only reads; creates and changes nothing, and works where nothing can be written.
-  ReadOnly,
-}
 
 impl Ledger {
   /// Opens the ledger at `path`. Without a key, rows can be read but nothing sealed or opened; a

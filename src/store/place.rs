@@ -10,8 +10,6 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use super::{Access, Ledger, StoreError};
-
 /// Device and inode of a file; `None` where there is no such file.
 type Identity = Option<(u64, u64)>;
 
@@ -60,26 +58,14 @@ fn is_empty(path: &Path) -> bool {
   path.metadata().is_ok_and(|found| found.len() == 0)
 }
 
-impl Ledger {
-  /// An error if the database, or its write-ahead log, is no longer at its path: later readers would not
-  /// see what is written.
-  pub fn check_place(&self) -> Result<(), StoreError> {
-    let is_written = self.access == Access::ReadWrite;
-    if is_written && self.place.as_ref().is_some_and(Place::is_elsewhere) {
-      return Err(StoreError::Moved { path: self.path.clone() });
-    }
-    Ok(())
-  }
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 mod tests {
   use std::fs;
 
   use super::*;
-  use crate::store::StateKey;
   use crate::store::tests::Home;
+  use crate::store::{StateKey, StoreError};
 
   #[test]
   fn nothing_is_written_into_a_ledger_that_was_removed_or_replaced() {

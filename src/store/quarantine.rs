@@ -9,14 +9,15 @@ use super::{
   Durability, Ledger, Micros, NewEvent, NewOp, OpId, OriginRecord, StoreError, column,
   column::{path_bytes, word},
   error::Fault,
-  event, op,
+  event,
+  fresh_seal::seal_fresh,
+  op,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
   memory::{BlockId, ContentHash},
   provenance::{Attestation, Source, State, Trust},
-  seal,
-  seal::{MasterKey, NONCE_LEN, Purpose, SALT_LEN, SealContext},
+  seal::{MasterKey, Purpose, SealContext},
 };
 
 /// Bytes about to be taken out of a file.
@@ -297,19 +298,6 @@ fn seals(
   let sealed = seal_fresh(key, &context(Purpose::Quarantine), item.bytes)?;
   let redacted = seal_fresh(key, &context(Purpose::Redacted), item.redacted)?;
   Ok((sealed, redacted))
-}
-
-/// Seals with nonce and salt from the operating system.
-pub(super) fn seal_fresh(
-  key: &MasterKey,
-  context: &SealContext<'_>,
-  bytes: &[u8],
-) -> Result<Vec<u8>, Fault> {
-  // AES-GCM is broken if a nonce is used twice with one key.
-  let (mut nonce, mut salt) = ([0; NONCE_LEN], [0; SALT_LEN]);
-  let filled = getrandom::fill(&mut nonce).and_then(|()| getrandom::fill(&mut salt));
-  filled.map_err(|error| StoreError::NoRandom { detail: error.to_string() })?;
-  Ok(seal::seal(key, nonce, salt, context, bytes))
 }
 
 #[cfg(test)]

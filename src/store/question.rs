@@ -11,7 +11,7 @@ use super::{
   Durability, Ledger, Micros, Pending, StoreError, column,
   column::{optional_word, path_bytes, word},
   error::Fault,
-  quarantine::seal_fresh,
+  fresh_seal::seal_fresh,
   turn,
 };
 use crate::{

@@ -1,7 +1,4 @@
 //! Records a scan: the file, its blocks, and the events, in one transaction.
-//!
-//! A daemon records every pass over every changed file, so only changed rows are written, and for
-//! blocks that only moved, only their position.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -12,8 +9,13 @@ use std::{
 use rusqlite::{Connection, params};
 
 use super::{
-  BlockRow, Durability, FileStatus, Ledger, Micros, NewEvent, Pending, Revision, Stamp, StoreError,
-  baseline, block, block::Stored, column, column::path_bytes, error::Fault, event,
+  BlockRow, Durability, FileStatus, Ledger, Micros, NewEvent, Pending, Stamp, StoreError, baseline,
+  block,
+  block_change::{insert, update},
+  block_row::Stored,
+  column::path_bytes,
+  error::Fault,
+  event,
 };
 use crate::memory::{BlockId, ContentHash};
 
@@ -151,138 +153,6 @@ fn record_blocks(
   Ok(())
 }
 
-/// Adds a block with its revisions, unless its id is in use.
-pub(super) fn insert(
-  conn: &Connection,
-  file: i64,
-  row: &BlockRow,
-  at: Micros,
-) -> Result<(), Fault> {
-  let mut statement = conn.prepare_cached(
-    "INSERT INTO block (id, file, present, ordinal, start_line, end_line, hash, norm_hash, lines,
-       marker, state, state_at, codes, score, findings)
-     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-     ON CONFLICT (id) DO NOTHING",
-  )?;
-  let inserted = statement.execute(params![
-    row.id.as_str(),
-    file,
-    row.ordinal,
-    row.start_line,
-    row.end_line,
-    row.hash.0,
-    row.norm_hash.0,
-    block::join_lines(&row.lines),
-    row.marker.as_ref().map(BlockId::as_str),
-    row.state.as_str(),
-    at,
-    column::join_codes(&row.codes),
-    column::score(row.score),
-    row.findings.as_json(),
-  ])?;
-  match inserted {
-    0 => Ok(()),
-    _ => write_revisions(conn, conn.last_insert_rowid(), &[], &row.revisions),
-  }
-}
-
-pub(super) fn update(
-  conn: &Connection,
-  file: i64,
-  stored: &Stored,
-  row: &BlockRow,
-  at: Micros,
-) -> Result<(), Fault> {
-  let old = &stored.row;
-  if !same_content(old, row) {
-    conn
-      .prepare_cached(
-        "UPDATE block SET file = ?2, ordinal = ?3, start_line = ?4, end_line = ?5, hash = ?6,
-           norm_hash = ?7, lines = ?8, marker = ?9, codes = ?10, score = ?11, findings = ?12,
-           state_at = iif(state = ?13, state_at, ?14), state = ?13
-         WHERE key = ?1",
-      )?
-      .execute(params![
-        stored.key,
-        file,
-        row.ordinal,
-        row.start_line,
-        row.end_line,
-        row.hash.0,
-        row.norm_hash.0,
-        block::join_lines(&row.lines),
-        row.marker.as_ref().map(BlockId::as_str),
-        column::join_codes(&row.codes),
-        column::score(row.score),
-        row.findings.as_json(),
-        row.state.as_str(),
-        at,
-      ])?;
-  } else if (old.ordinal, old.start_line, old.end_line)
-    != (row.ordinal, row.start_line, row.end_line)
-  {
-    conn
-      .prepare_cached(
-        "UPDATE block SET ordinal = ?2, start_line = ?3, end_line = ?4 WHERE key = ?1",
-      )?
-      .execute((stored.key, row.ordinal, row.start_line, row.end_line))?;
-  }
-  write_revisions(conn, stored.key, &old.revisions, &row.revisions)
-}
-
-/// Whether two rows differ at most in their position.
-fn same_content(old: &BlockRow, new: &BlockRow) -> bool {
-  old.hash == new.hash
-    && old.norm_hash == new.norm_hash
-    && old.lines == new.lines
-    && old.marker == new.marker
-    && old.state == new.state
-    && old.codes == new.codes
-    // As stored: a score that is not a number would always count as changed.
-    && column::score(old.score).to_bits() == column::score(new.score).to_bits()
-    && old.findings == new.findings
-}
-
-fn write_revisions(
-  conn: &Connection,
-  block: i64,
-  old: &[Revision],
-  new: &[Revision],
-) -> Result<(), Fault> {
-  for revision in new {
-    // Numbers count from 0 without a gap, so a revision's index is its number.
-    if old.get(revision.number as usize) == Some(revision) {
-      continue;
-    }
-    let (version, changed_at) = revision.trail.columns();
-    conn
-      .prepare_cached(
-        "INSERT INTO revision (block, number, source, trust, attestation, session, at, evidence,
-           version, changed_at, due, request, approved)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-         ON CONFLICT (block, number) DO UPDATE SET source = ?3, trust = ?4, attestation = ?5,
-           session = ?6, at = ?7, evidence = ?8, version = ?9, changed_at = ?10, due = ?11,
-           request = ?12, approved = ?13",
-      )?
-      .execute(params![
-        block,
-        revision.number,
-        revision.source.as_str(),
-        revision.trust.as_str(),
-        revision.attestation.as_str(),
-        revision.session,
-        revision.at,
-        revision.trail.evidence_json,
-        version,
-        changed_at,
-        revision.trail.due,
-        revision.trail.request.map(|hash| hash.0),
-        revision.approved,
-      ])?;
-  }
-  Ok(())
-}
-
 #[cfg(test)]
 mod tests {
   use super::*;
@@ -290,7 +160,7 @@ mod tests {
     detect::{Code, KeptFindings},
     provenance::{Attestation, Source, State, Trust},
     store::{
-      OriginRecord, Sighting,
+      OriginRecord, Revision, Sighting,
       tests::{Home, block, id, scan},
     },
   };

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Ledger, Micros, StoreError, error::Fault, quarantine::seal_fresh};
+use super::{Ledger, Micros, StoreError, error::Fault, fresh_seal::seal_fresh};
 use crate::{
   memory::ContentHash,
   provenance::Request,

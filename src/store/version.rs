@@ -20,7 +20,7 @@ use super::{
   column::{path_bytes, word},
   delta,
   error::Fault,
-  quarantine::seal_fresh,
+  fresh_seal::seal_fresh,
 };
 use crate::{
   memory::ContentHash,

@@ -9,23 +9,7 @@ use crate::{
 
 /// Circles that are known: the room, its modules, and why they are still there. Without modules all circles of
 /// the room are known. One that has shrunk is still known; one that is gone leaves the table.
-const KNOWN: &[(&str, &[&str], &str)] = &[
-  (
-    "detect",
-    &["finding", "normalize", "rules"],
-    "a finding names the rule, and rules make findings",
-  ),
-  ("store", &["backup", "error"], "an error about a backup names it"),
-  ("store", &["baseline", "block", "record"], "rows of blocks are recorded in three files"),
-  ("store", &["mod", "observe", "open", "place"], "opening and observing are parts of the ledger"),
-  ("store", &["op", "quarantine"], "a journalled change and the item that it makes"),
-  ("files", &["inotify", "notified", "watch"], "the watcher and its two sources of events"),
-  ("files", &["memory_layout", "workspace"], "which files of a workspace are memory"),
-  ("openclaw", &["attribute", "inspect", "ledger"], "its own record of files"),
-  ("openclaw", &["injection", "installation"], "how much of a file it shows, by its settings"),
-  ("gate", &["event_loop", "reader_thread"], "the loop and the thread that feeds it"),
-  ("engine", &[], "the engine is one type in many files"),
-];
+const KNOWN: &[(&str, &[&str], &str)] = &[("engine", &[], "the engine is one type in many files")];
 
 /// Which module of a room uses which other ones; the file of the room itself is `mod`.
 type Graph = BTreeMap<String, BTreeSet<String>>;

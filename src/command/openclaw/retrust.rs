@@ -19,7 +19,7 @@ use crate::{
   memory::{ContentHash, Document, Known},
   openclaw::{
     LedgerRow, OpenClawRecords,
-    inspect::{DROPPED, TRUSTED},
+    ledger_row::{DROPPED, TRUSTED},
   },
   os::{Clock as _, SystemClock, WriteLock, paths},
   plural,

@@ -274,7 +274,7 @@ fn words_round_trip() {
 fn the_encoder_overrules_triggers_of_ours_and_nothing_else() {
   use std::sync::Arc;
 
-  use crate::detect::rules::RuleName;
+  use crate::detect::RuleName;
 
   let named = |file: &str, code, kind, severity| Finding {
     code,

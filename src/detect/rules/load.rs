@@ -8,9 +8,9 @@ use super::{
   RuleSet,
   caps::{MAX_EXAMPLE_BYTES, MAX_EXAMPLES, MAX_USER_RULES, MAX_WHY_CHARS, MAX_WORDS},
   lexicon::{Class, Classes, Kind, LexiconBuilder},
-  rule::{Guards, Mode, Pattern, Reach, Rule, RuleError, RuleName, Scope, kind, severity},
+  rule::{Guards, Mode, Pattern, Reach, Rule, RuleError, Scope, kind, severity},
 };
-use crate::detect::{Code, RuleKind};
+use crate::detect::{Code, RuleKind, RuleName};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

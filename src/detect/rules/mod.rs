@@ -49,7 +49,7 @@ pub use load::NamedText;
 use load::load;
 pub(in crate::detect) use load::place;
 pub(crate) use rule::words;
-pub use rule::{Guards, Mode, Reach, Rule, RuleError, RuleName, Scope, UnknownWord};
+pub use rule::{Guards, Mode, Reach, Rule, RuleError, Scope, UnknownWord};
 pub use sentence::sentences;
 
 /// The embedded rule files, in the order in which they are loaded.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use regex::{Regex, RegexBuilder};
 
 use super::lexicon::{Class, Classes};
-use crate::detect::{Code, RuleKind, Severity};
+use crate::detect::{Code, RuleKind, RuleName, Severity};
 
 /// How much is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -114,22 +114,6 @@ pub struct Guards {
   /// A report about attacks is no attack: where the sentence or the one before it reports them, the
   /// hit becomes information.
   pub reported: bool,
-}
-
-/// What a rule is called, and where it comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleName {
-  /// Unique in the rule set.
-  pub id: String,
-  /// `rules/NAME.toml` for a file that is built in, `rules.d/NAME.toml` for a user's.
-  pub file: String,
-}
-
-impl RuleName {
-  /// Whether it is one of memfw's own.
-  pub fn is_built_in(&self) -> bool {
-    self.file.starts_with("rules/")
-  }
 }
 
 /// A compiled rule.

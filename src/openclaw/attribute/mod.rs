@@ -42,7 +42,7 @@ use self::{
   writes::Write,
 };
 use super::{
-  ledger::LedgerRow,
+  ledger_row::LedgerRow,
   transcript::{ReadResult, Record, Session, Sessions, Window},
 };
 use crate::provenance::{

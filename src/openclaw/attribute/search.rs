@@ -5,7 +5,7 @@ use std::{collections::HashSet, rc::Rc};
 
 use super::{
   super::{
-    ledger::LedgerRow,
+    ledger_row::LedgerRow,
     transcript::{Message, Record, Session, Window},
   },
   material::{SessionStart, origin},

@@ -14,7 +14,7 @@ use crate::{
   memory::ContentHash,
   openclaw::{
     attribute::attribute,
-    ledger::LedgerRow,
+    ledger_row::LedgerRow,
     transcript::{Call, Message, Outcome, Record},
   },
   provenance::{Answer, Attestation, Outlook, Question},

@@ -15,7 +15,7 @@ use crate::{
   memory::ContentHash,
   openclaw::{
     attribute::attribute,
-    ledger::LedgerRow,
+    ledger_row::LedgerRow,
     transcript::{Message, Outcome, Record, Session},
   },
   provenance::{Attribution, Question, Source},

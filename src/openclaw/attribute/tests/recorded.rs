@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::store::{Store, fixtures, read};
 use crate::{
   memory::{ContentHash, id::from_hex},
-  openclaw::{Layout, OpenClawRecords, attribute::attribute, ledger::LedgerRow},
+  openclaw::{Layout, OpenClawRecords, attribute::attribute, ledger_row::LedgerRow},
   provenance::{AgentRecords as _, Answer, Attestation, Outlook, Question},
 };
 
