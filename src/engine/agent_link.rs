@@ -24,7 +24,7 @@ use super::{
 use crate::{
   config::{Config, Follow},
   files::Stamp,
-  memory::{ContentHash, Fate, line::line_hash},
+  memory::{ContentHash, Fate, LineHash, line::line_hash},
   os::Clock,
   provenance::{
     AgentRecords, Answer, Attestation, Attribution, Followed, Outlook, Standing, State,
@@ -61,7 +61,7 @@ impl View {
         Fate::Unchanged { .. } | Fate::Moved { .. } | Fate::Edited { .. } => return None,
       }
     }
-    let mut left: HashMap<[u8; 8], usize> = HashMap::new();
+    let mut left: HashMap<LineHash, usize> = HashMap::new();
     for line in self.document.blocks().iter().flat_map(|block| &block.lines) {
       *left.entry(line.hash).or_default() += 1;
     }
@@ -72,7 +72,7 @@ impl View {
     for line in known.flat_map(|block| &block.lines).filter(|line| line.hash != blank) {
       match left.get_mut(&line.hash) {
         Some(n) if *n > 0 => *n -= 1,
-        _ => gone.push(line.hash),
+        _ => gone.push(line.hash.short()),
       }
     }
     Some(Loss { only_adds, gone })
@@ -397,7 +397,7 @@ impl AgentLink {
     downgrade.unproven.retain(|unproven| *unproven != version);
     for line in &answer.replaced {
       // A line that was in the file twice must be removed twice.
-      let hash = line_hash(line.as_bytes());
+      let hash = line_hash(line.as_bytes()).short();
       if let Some(index) = downgrade.gone.iter().position(|gone| *gone == hash) {
         downgrade.gone.swap_remove(index);
       }

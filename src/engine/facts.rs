@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{label::Labels, origin::Origin};
 use crate::{
   detect::{Code, policy::Party},
-  memory::{BlockId, Document, Gap, Known, KnownBlock, KnownLine, Marker},
+  memory::{BlockId, Document, Gap, Known, KnownBlock, KnownLine, LineHash, Marker},
   os::clock::rfc3339,
   provenance::{Attestation, Source, State, Trust},
   store::{BlockRow, Revision},
@@ -67,6 +67,16 @@ impl FileFacts {
       },
       gone,
       gaps: Vec::new(),
+    }
+  }
+
+  /// Completes the hashes of lines that an older version recorded; former blocks are left, because their lines are not
+  /// in the file.
+  pub fn complete_hashes(&mut self, whole: &HashMap<[u8; LineHash::SHORT], LineHash>) {
+    let known = self.known.iter_mut().take_while(|known| !known.former);
+    for (row, known) in self.rows.iter_mut().zip(known) {
+      row.complete_hashes(whole);
+      *known = known_block(row, false);
     }
   }
 

@@ -65,6 +65,8 @@ impl<F: Fs> Engine<F> {
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for this long already, whatever the clock shows.
     let quiet = self.files.since_change(&stamp, idle);
+    // With coarse file times a change may be younger than it seems.
+    let quiet = quiet.saturating_sub(self.files.time_step(target, &stamp));
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }

@@ -54,6 +54,8 @@ pub mod layer2;
 #[cfg(test)]
 mod layer2_tests;
 pub mod lazy;
+#[cfg(test)]
+mod line_hash_tests;
 mod lost;
 pub mod marker_preference;
 pub mod origin;

@@ -11,6 +11,7 @@ use super::{
   edit::{Lease, Locked, lease_within},
   judge::Origin,
   pending,
+  read_version::whole_hashes,
   record::{Due, ScannedVersion},
   redact::Redacted,
   verifying_read::{Sight, came_and_went},
@@ -279,7 +280,7 @@ impl<F: Fs> Engine<F> {
       still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
       file.release();
-      return self.same_version(target, row, &before);
+      return self.same_version(target, row, &before, bytes);
     }
     let renamed;
     let row = if self.follow_rename(target, row, (hash, &bytes), &before)? {
@@ -394,7 +395,13 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     row: &FileRow,
     stamp: &Stamp,
+    bytes: Vec<u8>,
   ) -> Result<Outcome, EngineError> {
+    // Without a stamp the ledger may be of an older version.
+    if row.stamp.is_none() && self.ledger.has_short_hashes(row.id)? {
+      let facts = self.view_known(target, Some(row), bytes)?;
+      self.ledger.complete_hashes(row.id, &whole_hashes(&facts.document))?;
+    }
     let at = self.now();
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };

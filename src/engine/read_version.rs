@@ -10,7 +10,7 @@ use std::{
 use super::{approvals::Approvals, facts::FileFacts, placeholder_cache::PlaceholderCache};
 use crate::{
   detect::Code,
-  memory::{self, BlockId, Comparison, Document, compare_text, id::MAX_ID_DIGITS},
+  memory::{self, BlockId, Comparison, Document, LineHash, compare_text, id::MAX_ID_DIGITS},
   provenance::State,
   store::{BlockRow, FileRow, Ledger, StoreError},
 };
@@ -80,6 +80,10 @@ impl Reader<'_> {
       former.retain(|row| !is_approved(row));
     }
     let mut facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
+    if facts.rows.iter().any(BlockRow::has_short_hashes) {
+      let whole = whole_hashes(&Document::parse(&bytes, &facts.ids));
+      facts.complete_hashes(&whole);
+    }
     let document = facts.read(&bytes);
     let approvals = Approvals::new(ledger, now);
     facts.gaps = ledger.gaps(path)?;
@@ -90,6 +94,16 @@ impl Reader<'_> {
       !placeholders.is_empty() || ledger.has_exceptions()? || ledger.was_renamed(path)?;
     Ok(ReadVersion { bytes, document, facts, comparison, continued, has_decisions })
   }
+}
+
+/// The hashes of the lines of a file by their first bytes; nothing where two lines begin alike.
+pub(super) fn whole_hashes(document: &Document) -> HashMap<[u8; LineHash::SHORT], LineHash> {
+  let mut whole: HashMap<_, Option<LineHash>> = HashMap::new();
+  for line in document.blocks().iter().flat_map(|block| &block.lines) {
+    let found = whole.entry(line.hash.short()).or_insert(Some(line.hash));
+    *found = found.filter(|found| *found == line.hash);
+  }
+  whole.into_iter().filter_map(|(short, whole)| Some((short, whole?))).collect()
 }
 
 /// Whether this row allows its text to be in a file. Text that had to be taken out and was not, by a

@@ -13,7 +13,7 @@ use super::{
   read_version::{ReadVersion, Reader},
 };
 use crate::{
-  memory::{Block, Fate, Line, SegmentKind, line, line::LineKind},
+  memory::{Block, Fate, Line, LineHash, SegmentKind, line, line::LineKind},
   provenance::{Source, State},
   recall::{Blocked, Content, Excerpt, Excerpts, Known, Withheld},
   store::{BlockRow, FileRow, ItemFilter, Ledger, Revision, Snapshot},
@@ -62,7 +62,7 @@ impl<'a> Readable<'a> {
     let read = reader.read((&file.path, Some(file)), bytes, false)?;
     // Rows of entries that wait for a person do not vouch for text that is still in the file.
     let waiting = ledger.blocks(file.id)?.into_iter().filter(|row| row.state.is_waiting());
-    let mut held: HashMap<[u8; 8], Blocked> = HashMap::new();
+    let mut held: HashMap<LineHash, Blocked> = HashMap::new();
     for row in waiting {
       let blocked = Blocked { id: row.id.clone(), state: row.state, codes: row.codes.clone() };
       held.extend(row.lines.iter().map(|line| (line.hash, blocked.clone())));
@@ -117,7 +117,7 @@ impl<'a> Readable<'a> {
     read: &ReadVersion,
     index: usize,
     block: &Block,
-    held: &HashMap<[u8; 8], Blocked>,
+    held: &HashMap<LineHash, Blocked>,
     gap: Vec<u8>,
     list: &mut Vec<Excerpt>,
   ) {

@@ -16,7 +16,7 @@ use super::{
   remembered::{is_fit, is_known, remember, texts_out},
 };
 use crate::{
-  memory::{Document, Known, Line, line::line_hash},
+  memory::{Document, Known, Line, LineHash, line::line_hash},
   provenance::Remembered,
   store::{BlockRow, Ledger, StoreError},
 };
@@ -28,7 +28,6 @@ const REMEMBERED_FOR: i64 = 3_600_000_000;
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The first bytes of the hash of a line.
-type LineHash = [u8; 8];
 
 /// Foreign text that was removed from its file, the oldest first.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
   detect::{Code, KeptFindings, Verdict},
-  memory::{Block, BlockId, Fate, Inherited, Line, line::LineKind},
+  memory::{Block, BlockId, Fate, Inherited, Line, LineHash, line::LineKind},
   provenance::{Attestation, Source, State, Trust},
   store::{BlockLine, BlockRow, Revision},
 };
@@ -95,7 +95,7 @@ impl View {
     if kept.any(|(at, _)| at >= block.body) {
       return true;
     }
-    let now: HashSet<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
+    let now: HashSet<LineHash> = block.lines.iter().map(|line| line.hash).collect();
     old.lines.iter().all(|old| now.contains(&old.hash))
   }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{facts::FileFacts, judge::Origin, label::Labels, rejudge::Known, view::View};
 use crate::{
-  memory::{BlockId, ContentHash, Document, MarkerMode, compare, line},
+  memory::{BlockId, ContentHash, Document, LineHash, MarkerMode, compare, line},
   provenance::{Source, Trust},
   store::{BlockRow, OriginRecord, Sighting},
 };
@@ -125,7 +125,7 @@ impl Walk {
 
   /// Whether the ledger knows a former block with this line; a copy could be that block.
   fn has_left(&self, text: &str) -> bool {
-    let hash = line::hash_of([text.as_bytes()]);
+    let hash = line::line_hash(text.as_bytes());
     self.former.iter().any(|row| row.lines.iter().any(|line| line.hash == hash))
   }
 
@@ -286,7 +286,7 @@ impl Walk {
   fn check(&self, view: &View) {
     let text = &self.text;
     let story = || format!("{}\n=>\n{text}", self.trace.join("\n"));
-    let mut reported: HashMap<[u8; 8], Vec<Trust>> = HashMap::new();
+    let mut reported: HashMap<LineHash, Vec<Trust>> = HashMap::new();
     let tags = FileFacts::tags(&self.rows, &Labels::default());
     for (block, row) in view.document.blocks().iter().zip(&self.rows) {
       assert_eq!(row.lines.len(), block.lines.len(), "{}", story());
@@ -306,7 +306,7 @@ impl Walk {
     for (text, truth) in &self.truth {
       let mut truth = truth.clone();
       truth.sort_unstable();
-      let mut found = reported.remove(&line::hash_of([text.as_bytes()])).unwrap_or_default();
+      let mut found = reported.remove(&line::line_hash(text.as_bytes())).unwrap_or_default();
       found.sort_unstable();
       assert_eq!(found.len(), truth.len(), "`{text}`: {}", story());
       for (found, truth) in found.iter().zip(&truth) {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
   detect::{Finding, Severity, Verdict},
   memory::{
-    Block, Comparison, Fate,
+    Block, Comparison, Fate, LineHash,
     line::{LineKind, line_hash},
   },
   provenance::{State, Trust},
@@ -167,8 +167,8 @@ enum Beside {
 
 /// Whether a known block had these lines in this arrangement, with these required neighbours (`beside`).
 fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Beside) -> bool {
-  let now: Vec<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
-  let old: Vec<[u8; 8]> = row.lines.iter().map(|line| line.hash).collect();
+  let now: Vec<LineHash> = block.lines.iter().map(|line| line.hash).collect();
+  let old: Vec<LineHash> = row.lines.iter().map(|line| line.hash).collect();
   let part = now.get(first..=last).unwrap_or_default();
   let here = neighbours(&now, first, last, beside);
   old.windows(part.len().max(1)).enumerate().any(|(at, one)| {
@@ -178,11 +178,11 @@ fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Besid
 
 /// The hashes of the required neighbours of a run of lines; `None` at the ends of the block.
 fn neighbours(
-  lines: &[[u8; 8]],
+  lines: &[LineHash],
   first: usize,
   last: usize,
   beside: Beside,
-) -> [Option<[u8; 8]>; 3] {
+) -> [Option<LineHash>; 3] {
   let blank = line_hash(b"");
   let before = lines.get(..first).unwrap_or_default();
   let text_above = before.iter().rev().find(|line| **line != blank).copied();

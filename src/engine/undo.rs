@@ -23,7 +23,7 @@ use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile},
   memory::{
-    BlockId, ContentHash, Fate, Gap, Line,
+    BlockId, ContentHash, Fate, Gap, Line, LineHash,
     line::{self, LineKind},
     placeholder,
   },
@@ -334,7 +334,7 @@ struct Copy {
 impl Copy {
   /// The copy that the approval restored: of those with approved lines the nearest to the former line.
   fn find(view: &View, item: &Item, plain: &[u8]) -> Option<Self> {
-    let text: Vec<[u8; 8]> = plain
+    let text: Vec<LineHash> = plain
       .split_inclusive(|byte| *byte == b'\n')
       .filter(|line| !line::is_blank(line))
       .map(|line| line::line_hash(line::content(line)))

@@ -188,7 +188,11 @@ impl<F: Fs> Engine<F> {
     let _snapshot = self.ledger.snapshot()?;
     let placeholders = &mut self.placeholders.borrow_mut();
     let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
-    let read = reader.read((&path, row), bytes, writable)?;
+    let mut read = reader.read((&path, row), bytes, writable)?;
+    if let Some(restored) = restored {
+      // A person has approved the whole text. Lines of it may be known, because the file had them once.
+      read.comparison.renew(&read.document, &read.facts.known, &restored.span);
+    }
     let file = (&*path, self.treatment(target));
     let of = (&origin, restored);
     let judgements = self.judge.fresh(&self.ledger, file, &read, of, writable, began)?;

@@ -123,6 +123,8 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
       return Recovery::Done;
     }
     rewrite(new, current, torn_until(current, base, new, base.len()))
+  } else if let Some(others) = changed_in_tail(current, base, new) {
+    Recovery::Rewrite([new, &others].concat())
   } else if current.starts_with(new) {
     Recovery::Done
   } else if is_mixture(current, base, new, new.len()) {
@@ -130,6 +132,28 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   } else {
     Recovery::Foreign
   }
+}
+
+/// What others have written into the tail of the base that a missing truncation left, and after it; `None` where the
+/// file has no such tail. Lines of the tail as the base has them are not theirs.
+fn changed_in_tail(current: &[u8], base: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+  // If the base begins with the new content, another program may have written the base again.
+  if base.starts_with(new) || !current.starts_with(new) {
+    return None;
+  }
+  let tail = current.get(new.len()..base.len())?;
+  let (mut others, mut n_left, mut at) = (Vec::new(), 0, new.len());
+  for line in tail.split_inclusive(|byte| *byte == b'\n') {
+    let end = at + line.len();
+    if base.get(at..end) == Some(line) {
+      n_left += line.len();
+    } else {
+      others.extend_from_slice(line);
+    }
+    at = end;
+  }
+  others.extend_from_slice(current.get(base.len()..).unwrap_or_default());
+  (n_left >= EVIDENCE).then_some(others)
 }
 
 /// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before

@@ -302,3 +302,20 @@ fn the_end_of_the_new_content_is_not_kept_behind_it_once_more() {
   assert_eq!(torn(line), Recovery::Rewrite([&new[..], line].concat()));
   assert_eq!(torn(b"- tea\n"), Recovery::Rewrite([&new[..], b"- tea\n"].concat()));
 }
+
+#[test]
+fn a_line_that_was_overwritten_in_the_rest_of_a_shrunk_file_stays_alone() {
+  let base = b"# Old\n\n- a rather long first line\n- a rather long second line\n- third\n";
+  let new = b"# New\n\n- a rather\n";
+  let rest = &base[new.len()..];
+  let changed = String::from_utf8_lossy(rest).replace("- third", "- other");
+  for added in ["", "- appended\n"] {
+    let current = [&new[..], changed.as_bytes(), added.as_bytes()].concat();
+    let expected = [&new[..], b"- other\n", added.as_bytes()].concat();
+    assert_eq!(recover_reshape(&current, base, new), Recovery::Rewrite(expected));
+  }
+  // A program that had read the old version wrote it again, with another third line.
+  let new = b"# Old\n\n- a rather long first line\n";
+  let current = String::from_utf8_lossy(base).replace("- third", "- other");
+  assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Done);
+}

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::memory::{
-  Block, BlockKind, ContentHash, Document,
+  Block, BlockKind, ContentHash, Document, LineHash,
   lead::{self, HtmlLead, OpenElements, introduces, rank_of, underline},
   line::{self, Line, LineKind, line_hash},
   plan::starts_entry,
@@ -29,26 +29,33 @@ const WIDE_2: &[u8] = b"wid2";
 const WIDE: &[u8] = b"wid3";
 const VERSIONS: [&[u8]; 3] = [WIDE, WIDE_2, WIDE_1];
 
+/// The beginning of a line's hash. Stored names of contexts are made of these.
+type ShortHash = [u8; LineHash::SHORT];
+
+fn short_hash(line: &[u8]) -> ShortHash {
+  line_hash(line).short()
+}
+
 /// The lines around a run of bytes in its file, as hashes. Blank lines and memfw's own comments do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
   /// The neighbours in its block: all that older versions counted.
-  above: Option<[u8; 8]>,
-  below: Option<[u8; 8]>,
+  above: Option<ShortHash>,
+  below: Option<ShortHash>,
   /// Whether code or HTML began before the text and contains it, and whether that is HTML.
   inside: Option<bool>,
   /// The headings above it, the nearest first.
-  headings: Vec<[u8; 8]>,
+  headings: Vec<ShortHash>,
   /// The lines that introduce it, the nearest first.
-  intro: Vec<[u8; 8]>,
+  intro: Vec<ShortHash>,
   /// The lines above it that belong to its statement, the nearest first.
-  before: Vec<[u8; 8]>,
+  before: Vec<ShortHash>,
   /// The lines below it that do, the nearest first.
-  after: Vec<[u8; 8]>,
+  after: Vec<ShortHash>,
   /// After how many of those a new statement begins: the rest may have been added since.
   ends: Vec<usize>,
   /// The title right above its list, the HTML elements that are open at its start, and the front matter.
-  holders: Vec<[u8; 8]>,
+  holders: Vec<ShortHash>,
   /// Whether a thematic break is between it and the nearest heading, or the start of the file.
   is_parted: bool,
 }
@@ -125,7 +132,7 @@ impl Around {
   /// The name in older versions: a hash of the neighbours.
   pub fn neighbours(&self, path: &[u8]) -> ContentHash {
     // The flag distinguishes a missing neighbour from one whose hash is zero.
-    let byte = |one: Option<[u8; 8]>| [u8::from(one.is_some())];
+    let byte = |one: Option<ShortHash>| [u8::from(one.is_some())];
     let (above, below) = (self.above.unwrap_or_default(), self.below.unwrap_or_default());
     let parts = [&byte(self.above)[..], &above, &byte(self.below), &below, path];
     ContentHash::of_parts(parts)
@@ -143,7 +150,7 @@ impl Around {
     if version != WIDE_1 {
       lists.push(&self.holders);
     }
-    let parted = [line_hash(b"---")];
+    let parted = [short_hash(b"---")];
     if version == WIDE && self.is_parted {
       lists.push(&parted);
     }
@@ -214,11 +221,11 @@ impl<'a> Page<'a> {
   }
 
   /// The hash of the rest of a line whose end is absent.
-  fn hash(&self, line: &Line) -> [u8; 8] {
+  fn hash(&self, line: &Line) -> ShortHash {
     let end = line.span.start + self.text(line).len();
     match self.absent.within(line.span.start, end).find(|gone| end <= gone.end) {
-      Some(gone) => line_hash(line::slice(self.file, line.span.start..gone.start)),
-      None => line.hash,
+      Some(gone) => short_hash(line::slice(self.file, line.span.start..gone.start)),
+      None => line.hash.short(),
     }
   }
 
@@ -241,7 +248,11 @@ impl<'a> Page<'a> {
   }
 
   /// The nearest lines of its block.
-  fn neighbours(&self, block: &Block, span: &Range<usize>) -> (Option<[u8; 8]>, Option<[u8; 8]>) {
+  fn neighbours(
+    &self,
+    block: &Block,
+    span: &Range<usize>,
+  ) -> (Option<ShortHash>, Option<ShortHash>) {
     let (mut above, mut below) = (None, None);
     for one in &block.lines {
       if one.span.end <= span.start {
@@ -254,15 +265,15 @@ impl<'a> Page<'a> {
           break;
         }
       } else {
-        above = self.head(one, span).map(line_hash).or(above);
-        below = self.tail(one, span).map(line_hash).or(below);
+        above = self.head(one, span).map(short_hash).or(above);
+        below = self.tail(one, span).map(short_hash).or(below);
       }
     }
     (above, below)
   }
 
   /// The headings above a part of the block at `index`: each of a higher rank than the one before.
-  fn headings(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
+  fn headings(&self, index: usize, span: &Range<usize>) -> Vec<ShortHash> {
     let mut chain = Vec::new();
     let (mut rank, mut folds) = (usize::MAX, 0);
     for block in self.blocks.iter().take(index + 1).rev() {
@@ -300,7 +311,7 @@ impl<'a> Page<'a> {
     block: &Block,
     span: &Range<usize>,
     (rank, folds): (&mut usize, &mut usize),
-  ) -> Vec<[u8; 8]> {
+  ) -> Vec<ShortHash> {
     let body = block.lines.iter().skip(block.body);
     let lines: Vec<&Line> =
       body.filter(|one| one.span.end <= span.start && self.says(one)).collect();
@@ -319,7 +330,7 @@ impl<'a> Page<'a> {
   /// The lines that introduce the block at `index`: a block that ends with a colon or is emphasised as a
   /// whole, or a quote with such a line. It is right above the block, above it in its list, or right above
   /// that list.
-  fn intro(&self, index: usize) -> Vec<[u8; 8]> {
+  fn intro(&self, index: usize) -> Vec<ShortHash> {
     let Some(mut below) = self.blocks.get(index) else { return vec![] };
     for block in self.blocks.iter().take(index).rev() {
       // A heading is between them.
@@ -349,8 +360,8 @@ impl<'a> Page<'a> {
   }
 
   /// What contains the block at `index`, except headings and introductions.
-  fn holders(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
-    let mut holders: Vec<[u8; 8]> = self.title(index).into_iter().collect();
+  fn holders(&self, index: usize, span: &Range<usize>) -> Vec<ShortHash> {
+    let mut holders: Vec<ShortHash> = self.title(index).into_iter().collect();
     let above = |block: &'a Block| {
       block.lines.iter().filter(|one| one.span.end <= span.start && self.says(one))
     };
@@ -390,7 +401,7 @@ impl<'a> Page<'a> {
 
   /// The line right above the list of the block at `index`, if it is the title of the list: no sign ends a
   /// sentence in it.
-  fn title(&self, index: usize) -> Option<[u8; 8]> {
+  fn title(&self, index: usize) -> Option<ShortHash> {
     let mut below = self.blocks.get(index).filter(|block| block.kind == BlockKind::Item)?;
     for block in self.blocks.iter().take(index).rev() {
       // A heading is between them.
@@ -411,7 +422,7 @@ impl<'a> Page<'a> {
 
   /// The lines above the text in its block that belong to its statement: those of its own entry, those of
   /// the entries that it is nested in, and the head of a table.
-  fn before(&self, block: &Block, span: &Range<usize>) -> Vec<[u8; 8]> {
+  fn before(&self, block: &Block, span: &Range<usize>) -> Vec<ShortHash> {
     let body = block.lines.iter().skip(block.body);
     let up: Vec<&Line> = body.filter(|one| one.span.start < span.end).collect();
     let first = up.iter().find(|one| one.span.end > span.start);
@@ -419,8 +430,8 @@ impl<'a> Page<'a> {
       Some(first) => (!is_entry(block, self.text(first)), indent(self.text(first))),
       None => (true, 0),
     };
-    let mut lines: Vec<[u8; 8]> =
-      first.and_then(|first| self.head(first, span)).map(line_hash).into_iter().collect();
+    let mut lines: Vec<ShortHash> =
+      first.and_then(|first| self.head(first, span)).map(short_hash).into_iter().collect();
     let above = up.iter().rev().filter(|one| one.span.end <= span.start && self.says(one));
     for one in above {
       let text = self.text(one);
@@ -440,14 +451,14 @@ impl<'a> Page<'a> {
   }
 
   /// The lines below the text up to the next entry, and after how many of them a new statement begins.
-  fn after(&self, block: &Block, span: &Range<usize>) -> (Vec<[u8; 8]>, Vec<usize>) {
+  fn after(&self, block: &Block, span: &Range<usize>) -> (Vec<ShortHash>, Vec<usize>) {
     let (mut lines, mut ends) = (vec![], vec![]);
     let is_heading = block.lines.get(block.body).is_some_and(|first| span.end <= first.span.start);
     let mut goes_on = !is_heading && lead::goes_on(line::slice(self.file, span.clone()));
     for one in block.lines.iter().skip(block.body).filter(|one| one.span.end > span.start) {
       if one.span.start < span.end {
         if let Some(tail) = self.tail(one, span) {
-          lines.push(line_hash(tail));
+          lines.push(short_hash(tail));
           goes_on = lead::goes_on(tail);
         }
         continue;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use crate::memory::{BlockId, BlockKind, ContentHash, Line, line};
+use crate::memory::{BlockId, BlockKind, ContentHash, Line, LineHash, line};
 
 /// The unit of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,12 +62,12 @@ pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
   (block.hash, block.norm_hash) = (hash, norm_hash);
   let single = block.lines.len() == 1;
   for text in &mut block.lines {
-    if text.hash == [0; 8] {
+    if text.hash == LineHash::default() {
       // The hash of the only line is a prefix of the block's hash, so it is not computed twice.
       text.hash = if single && !returns {
-        line::first_eight(&block.norm_hash.0)
+        LineHash::of_digest(&block.norm_hash.0)
       } else {
-        line::hash_of([line::content(line::slice(bytes, text.span.clone()))])
+        LineHash::of([line::content(line::slice(bytes, text.span.clone()))])
       };
     }
   }

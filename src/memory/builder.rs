@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::memory::{
-  Block, BlockKind, ContentHash, Line,
+  Block, BlockKind, ContentHash, Line, LineHash,
   block::digest,
   comments::Hole,
   line::{self, LineKind},
@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
       pieces.iter().cloned().for_each(&mut push);
       let whole: Vec<u8> =
         pieces.iter().flat_map(|piece| line::slice(self.bytes, piece.clone())).copied().collect();
-      (line::hash_of([line::content(&whole)]), LineKind::of(&whole))
+      (LineHash::of([line::content(&whole)]), LineKind::of(&whole))
     } else {
       push(text.span.clone());
       let kind = if text.blank {
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
         LineKind::of(line::slice(self.bytes, text.span.clone()))
       };
       // A block of one line gets this from its own hash.
-      ([0; 8], kind)
+      (LineHash::default(), kind)
     };
     open.lines.push(Line {
       span: text.span.clone(),

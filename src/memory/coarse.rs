@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use crate::memory::{
-  Block, BlockKind, Line,
+  Block, BlockKind, Line, LineHash,
   block::digest,
   comments::Hole,
   line::{self, LineKind},
@@ -100,7 +100,7 @@ pub(crate) fn join(blocks: Vec<Block>, bytes: &[u8], holes: &[Hole]) -> (Vec<Blo
 /// Adds a block to the unit before it; `gap` contains only blank lines.
 fn add(unit: &mut Block, block: Block, bytes: &[u8], gap: std::ops::Range<usize>) {
   if !gap.is_empty() {
-    let hash = line::hash_of([line::content(line::slice(bytes, gap.clone()))]);
+    let hash = LineHash::of([line::content(line::slice(bytes, gap.clone()))]);
     unit.lines.push(Line {
       span: gap.clone(),
       number: unit.end_line.saturating_add(1),

@@ -9,11 +9,12 @@
 use std::{
   cmp::Reverse,
   collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+  ops::Range,
 };
 
 use crate::{
   memory::{
-    Block, BlockId, ContentHash, Document, KnownBlock,
+    Block, BlockId, ContentHash, Document, KnownBlock, Line, LineHash,
     line::LineKind,
     pool::{KnownAt, Pool},
     relisted::relisted,
@@ -71,6 +72,32 @@ pub struct Comparison {
   /// For each block that is edited or returned, by index, the known line of each of its lines; `None` for a
   /// line that is blank or fresh.
   pub inherited: HashMap<usize, Vec<Option<Inherited>>>,
+}
+
+impl Comparison {
+  /// Treats all text at `span` as fresh, also what the last version had: the text was written as a whole.
+  pub fn renew(&mut self, document: &Document, known: &[KnownBlock], span: &Range<usize>) {
+    let is_in = |line: &Line| {
+      let is_at = line.span.start < span.end && span.start < line.span.end;
+      is_at && line.kind != LineKind::Blank
+    };
+    for (index, (block, fate)) in document.blocks().iter().zip(&mut self.fates).enumerate() {
+      let Some(at) = fate.known().filter(|_| block.lines.iter().any(is_in)) else { continue };
+      let own = || known.get(at).into_iter().flat_map(|old| &old.lines);
+      let inherited = self.inherited.entry(index).or_insert_with(|| {
+        own().map(|line| Some(Inherited { known: at, revision: line.revision })).collect()
+      });
+      inherited.resize(block.lines.len(), None);
+      let mut fresh = Vec::new();
+      for (number, (line, from)) in block.lines.iter().zip(inherited).enumerate() {
+        *from = from.filter(|_| line.kind != LineKind::Blank && !is_in(line));
+        if from.is_none() && line.kind != LineKind::Blank {
+          fresh.push(number);
+        }
+      }
+      *fate = Fate::Edited { known: at, fresh };
+    }
+  }
 }
 
 /// The known line that a line of an edited block matches.
@@ -264,7 +291,7 @@ impl Pairs {
       return None;
     }
     let free = known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at));
-    let lines: HashSet<[u8; 8]> =
+    let lines: HashSet<LineHash> =
       free.flat_map(|(_, block)| block.lines.iter().map(|line| line.hash)).collect();
     if lines.is_empty() {
       return None;
@@ -275,7 +302,7 @@ impl Pairs {
   /// First an equal marker with shared lines, then an equal marker, then the most shared lines: those of
   /// the block itself count more than those of its headings.
   fn by_marker_and_lines(&mut self, blocks: &[Block], known: &[KnownBlock]) {
-    let mut holders: HashMap<[u8; 8], Vec<usize>> = HashMap::new();
+    let mut holders: HashMap<LineHash, Vec<usize>> = HashMap::new();
     let mut marked: HashMap<&BlockId, VecDeque<usize>> = HashMap::new();
     for (at, known) in known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at)) {
       for line in &known.lines {
@@ -299,7 +326,7 @@ impl Pairs {
     // Different common lines: those with text below the headings, those with text, and all. A copy counts
     // once.
     let mut shared: HashMap<usize, (usize, usize, usize)> = HashMap::new();
-    let mut seen: HashSet<[u8; 8]> = HashSet::new();
+    let mut seen: HashSet<LineHash> = HashSet::new();
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
       shared.clear();
       seen.clear();

@@ -9,21 +9,21 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::{
-  BlockId, line,
+  BlockId, LineHash, line,
   marker::{self, CLOSER},
   placeholder,
 };
 
-/// The hash of a line without memfw's comment at its end ([`line::line_hash`]).
-type LineHash = [u8; 8];
+/// The beginning of the hash of a line without memfw's comment at its end ([`line::line_hash`]).
+type ShortHash = [u8; LineHash::SHORT];
 
 /// The place of a removed placeholder. It has no text, only hashes of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
   /// The line of text above; `None` at the beginning of the file.
-  above: Option<LineHash>,
+  above: Option<ShortHash>,
   /// The line of text below; `None` at the end of the file.
-  below: Option<LineHash>,
+  below: Option<ShortHash>,
   /// How many blank lines follow the line above before the placeholder.
   n_blank: usize,
 }
@@ -31,7 +31,7 @@ pub struct Gap {
 /// A line of text in a file.
 struct Neighbour {
   span: Range<usize>,
-  hash: LineHash,
+  hash: ShortHash,
 }
 
 impl Gap {
@@ -108,7 +108,7 @@ fn neighbours(bytes: &[u8]) -> Vec<Neighbour> {
       || text.trim_ascii() == CLOSER.as_bytes()
       || placeholder::short_id(text.trim_ascii()).is_some();
     if !line::is_blank(text) && !is_comment {
-      found.push(Neighbour { span, hash: line::line_hash(text) });
+      found.push(Neighbour { span, hash: line::line_hash(text).short() });
     }
   }
   found

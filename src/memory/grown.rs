@@ -12,8 +12,8 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use crate::memory::{
-  Block, KnownBlock, KnownLine, Line,
-  line::{self, LineKind, first_eight, hash_of},
+  Block, KnownBlock, KnownLine, Line, LineHash,
+  line::{self, LineKind},
   placeholder,
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
     return None;
   }
   let of_line = |line: &KnownLine| line.hash;
-  let stood: HashSet<[u8; 8]> =
+  let stood: HashSet<LineHash> =
     known.iter().flat_map(|block| block.lines.iter().map(of_line)).collect();
   let mut places = MAX_PLACES;
   let mut divided: Option<Vec<Block>> = None;
@@ -63,8 +63,8 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
 }
 
 /// By hash, how many times fewer than in the last version each line of the owner is there.
-fn absent(blocks: &[Block], known: &[KnownBlock]) -> HashMap<[u8; 8], usize> {
-  let mut count: HashMap<[u8; 8], usize> = HashMap::new();
+fn absent(blocks: &[Block], known: &[KnownBlock]) -> HashMap<LineHash, usize> {
+  let mut count: HashMap<LineHash, usize> = HashMap::new();
   let present = known.iter().filter(|block| !block.former);
   for line in present.flat_map(|block| &block.lines).filter(|line| line.is_owner) {
     *count.entry(line.hash).or_default() += 1;
@@ -93,7 +93,7 @@ fn grown(
   bytes: &[u8],
   block: &Block,
   line: &Line,
-  absent: &HashMap<[u8; 8], usize>,
+  absent: &HashMap<LineHash, usize>,
   places: &mut usize,
 ) -> Option<Grown> {
   let end = line.span.end - line::eol(line::slice(bytes, line.span.clone())).len();
@@ -109,7 +109,7 @@ fn grown(
     return None;
   }
   let mut hasher = Sha256::new();
-  let mut found: Option<([u8; 8], usize)> = None;
+  let mut found: Option<(LineHash, usize)> = None;
   for at in parts().flatten() {
     // The added text may begin here.
     if let Some(left) = places.checked_sub(1)
@@ -118,7 +118,7 @@ fn grown(
     {
       *places = left;
       // Each beginning of the line is hashed in one pass, by finishing a copy of the hasher.
-      let hash = first_eight(&hasher.clone().finalize());
+      let hash = LineHash::of_digest(&hasher.clone().finalize().into());
       if absent.contains_key(&hash) {
         found = Some((hash, at));
       }
@@ -134,6 +134,6 @@ fn grown(
   let kind = LineKind::of(&tail);
   let head = Line { span: line.span.start..at, hash, ..line.clone() };
   let tail =
-    Line { span: at..line.span.end, hash: hash_of([&tail[..]]), kind, is_tail: true, ..*line };
+    Line { span: at..line.span.end, hash: LineHash::of([&tail[..]]), kind, is_tail: true, ..*line };
   (kind == LineKind::Text).then_some(Grown { head, tail })
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-  memory::{BlockId, ContentHash},
+  memory::{BlockId, ContentHash, LineHash},
   provenance::Trust,
 };
 
@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownLine {
   /// As in [`crate::memory::Line`].
-  pub hash: [u8; 8],
+  pub hash: LineHash,
   /// The revision that added it, 0 for the first.
   pub revision: u32,
   /// How far the source of that revision is trusted.

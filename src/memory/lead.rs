@@ -2,7 +2,7 @@
 //! the next one.
 #![forbid(unsafe_code)]
 
-use super::line::line_hash;
+use super::{LineHash, line::line_hash};
 
 /// The rank of a heading that begins with `#`.
 pub(crate) fn rank_of(text: &[u8]) -> Option<usize> {
@@ -80,7 +80,7 @@ const HOLDING: [&[u8]; 18] = [
 
 /// The elements of HTML that are open at a place, the outermost first, each with the hash of its tag.
 #[derive(Debug, Default)]
-pub(crate) struct OpenElements(Vec<(&'static [u8], [u8; 8])>);
+pub(crate) struct OpenElements(Vec<(&'static [u8], [u8; LineHash::SHORT])>);
 
 impl OpenElements {
   /// Reads the next line of HTML.
@@ -93,7 +93,7 @@ impl OpenElements {
       let Some(&name) = HOLDING.iter().find(|one| name.eq_ignore_ascii_case(one)) else { continue };
       if !ends {
         if self.0.len() < MAX_OPEN {
-          self.0.push((name, line_hash(tag)));
+          self.0.push((name, line_hash(tag).short()));
         }
       } else if let Some(at) = self.0.iter().rposition(|(open, _)| *open == name) {
         self.0.truncate(at);
@@ -102,7 +102,7 @@ impl OpenElements {
   }
 
   /// The hashes of the tags.
-  pub(crate) fn into_hashes(self) -> impl Iterator<Item = [u8; 8]> {
+  pub(crate) fn into_hashes(self) -> impl Iterator<Item = [u8; LineHash::SHORT]> {
     self.0.into_iter().map(|(_, hash)| hash)
   }
 }

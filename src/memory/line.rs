@@ -6,9 +6,7 @@
 
 use std::ops::Range;
 
-use sha2::{Digest, Sha256};
-
-use crate::memory::ContentHash;
+use crate::memory::{ContentHash, LineHash};
 
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +15,8 @@ pub struct Line {
   pub span: Range<usize>,
   /// Its number in the file, from 1.
   pub number: usize,
-  /// The first 8 bytes of the SHA-256 of the line without its line end and without comments of
-  /// memfw. A faster hash would let an attacker make a line that counts as known.
-  pub hash: [u8; 8],
+  /// Identifies the line among known ones.
+  pub hash: LineHash,
   /// How much its content counts.
   pub kind: LineKind,
   /// Whether it is the end of a line whose beginning is a separate [`Line`].
@@ -118,26 +115,8 @@ pub(crate) fn newlines(bytes: &[u8]) -> usize {
 }
 
 /// The hash of a line without its line end, as in [`Line`]; the line must not contain comments of memfw.
-pub fn line_hash(line: &[u8]) -> [u8; 8] {
-  hash_of([line])
-}
-
-/// The hash of one line's content.
-pub(crate) fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 8] {
-  let mut hasher = Sha256::new();
-  for part in parts {
-    hasher.update(part);
-  }
-  first_eight(&hasher.finalize())
-}
-
-/// The first 8 bytes of a digest.
-pub(crate) fn first_eight(digest: &[u8]) -> [u8; 8] {
-  let mut hash = [0; 8];
-  for (to, from) in hash.iter_mut().zip(digest) {
-    *to = *from;
-  }
-  hash
+pub fn line_hash(line: &[u8]) -> LineHash {
+  LineHash::of([line])
 }
 
 #[cfg(test)]

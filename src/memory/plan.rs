@@ -9,7 +9,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use crate::memory::{
-  Block, BlockId, Comparison, Document, Facts, Fate, KnownBlock, SegmentKind,
+  Block, BlockId, Comparison, Document, Facts, Fate, KnownBlock, LineHash, SegmentKind,
   line::{self, LineKind},
   marker, placeholder, reshape,
 };
@@ -212,7 +212,7 @@ pub(crate) fn starts_entry(line: &[u8]) -> bool {
   matches!(after, [b' ' | b'\t', ..])
 }
 
-fn count(hashes: impl Iterator<Item = [u8; 8]>, of: [u8; 8]) -> usize {
+fn count(hashes: impl Iterator<Item = LineHash>, of: LineHash) -> usize {
   hashes.filter(|hash| *hash == of).count()
 }
 
@@ -222,7 +222,7 @@ const MAX_JOINED: usize = 4096;
 /// Where a file without a final newline was appended to: the offset in the first line of `run` at which the
 /// former last line, known by its hash, ends. `None` if it does not, or if the rest is too short for a
 /// placeholder that is distinguishable from text.
-fn joined_at(bytes: &[u8], run: &Range<usize>, old: [u8; 8]) -> Option<usize> {
+fn joined_at(bytes: &[u8], run: &Range<usize>, old: LineHash) -> Option<usize> {
   let end = line::line_end(bytes, run.start).min(run.end);
   let text = line::content(line::slice(bytes, run.start..end));
   let room = placeholder::MAX_COMPACT;
@@ -233,7 +233,7 @@ fn joined_at(bytes: &[u8], run: &Range<usize>, old: [u8; 8]) -> Option<usize> {
     if text.len() - length < room {
       return None;
     }
-    if line::first_eight(&hasher.clone().finalize()) == old {
+    if LineHash::of_digest(&hasher.clone().finalize().into()) == old {
       return Some(run.start + length);
     }
   }

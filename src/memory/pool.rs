@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-  memory::{Block, KnownBlock, KnownLine, Line, line::LineKind},
+  memory::{Block, KnownBlock, KnownLine, Line, LineHash, line::LineKind},
   provenance::Trust,
 };
 
@@ -33,19 +33,19 @@ impl KnownAt {
 /// Lines of the last version that no line accounts for yet.
 #[derive(Default)]
 pub(crate) struct Pool {
-  lines: HashMap<[u8; 8], BinaryHeap<Reverse<KnownAt>>>,
+  lines: HashMap<LineHash, BinaryHeap<Reverse<KnownAt>>>,
 }
 
 impl Pool {
-  pub(crate) fn add(&mut self, hash: [u8; 8], at: KnownAt) {
+  pub(crate) fn add(&mut self, hash: LineHash, at: KnownAt) {
     self.lines.entry(hash).or_default().push(Reverse(at));
   }
 
-  fn take(&mut self, hash: [u8; 8]) -> Option<KnownAt> {
+  fn take(&mut self, hash: LineHash) -> Option<KnownAt> {
     self.lines.get_mut(&hash)?.pop().map(|Reverse(at)| at)
   }
 
-  fn holder(&self, hash: [u8; 8]) -> Option<usize> {
+  fn holder(&self, hash: LineHash) -> Option<usize> {
     self.lines.get(&hash)?.peek().map(|Reverse(at)| at.known)
   }
 
@@ -64,7 +64,7 @@ impl Pool {
     let (new_rest, old_rest) =
       (block.lines.get(front..).unwrap_or_default(), old.lines.get(front..).unwrap_or_default());
     let back = new_rest.iter().rev().zip(old_rest.iter().rev()).take_while(fits).count();
-    let mut middle: HashMap<[u8; 8], Vec<KnownAt>> = HashMap::new();
+    let mut middle: HashMap<LineHash, Vec<KnownAt>> = HashMap::new();
     for line in old_rest.iter().take(old_rest.len() - back) {
       middle.entry(line.hash).or_default().push(KnownAt::new(known, old, line));
     }

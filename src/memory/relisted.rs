@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use crate::memory::{
-  Block, BlockKind,
+  Block, BlockKind, LineHash,
   line::{self, Line, LineKind, line_hash},
 };
 
@@ -25,7 +25,7 @@ pub(super) fn relisted(
   bytes: &[u8],
   blocks: &[Block],
   free: impl Fn(usize) -> bool,
-  known: &HashSet<[u8; 8]>,
+  known: &HashSet<LineHash>,
 ) -> Option<Vec<Block>> {
   let mut changed: Option<Vec<Block>> = None;
   // In code, a sign at the start of a line has a meaning.
@@ -43,7 +43,7 @@ pub(super) fn relisted(
 }
 
 /// The hash of the known line that this line may have been.
-fn before(bytes: &[u8], one: &Line, known: &HashSet<[u8; 8]>) -> Option<[u8; 8]> {
+fn before(bytes: &[u8], one: &Line, known: &HashSet<LineHash>) -> Option<LineHash> {
   let text = line::content(line::slice(bytes, one.span.clone()));
   // The hash of a line in which there are comments of memfw is not that of its bytes.
   if one.kind != LineKind::Text || known.contains(&one.hash) || line_hash(text) != one.hash {

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 
 use super::{
   BlockLine, BlockRow, Micros, OriginRecord, Place, Revision, block_change,
+  block_row::{HASH_LEN, take, take_hash},
   column::{self, Unexpected, bad, word},
   error::Fault,
 };
@@ -49,8 +50,8 @@ pub(super) fn insert<'a>(
   if let Some(common) = &common {
     conn
       .prepare_cached(
-        "INSERT INTO baseline (file, n, at, trust, attestation, blocks)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO baseline (file, n, at, trust, attestation, blocks, line_hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       )?
       .execute(params![
         file,
@@ -58,7 +59,8 @@ pub(super) fn insert<'a>(
         common.at,
         common.trust.as_str(),
         common.attestation.as_str(),
-        bytes
+        bytes,
+        HASH_LEN
       ])?;
   }
   Ok(rows.iter().filter(move |row| common.is_none() || plain(row) != common))
@@ -67,10 +69,30 @@ pub(super) fn insert<'a>(
 /// The blocks of a file that share a row, in order.
 pub(super) fn blocks(conn: &Connection, file: i64) -> Result<Vec<BlockRow>, Fault> {
   let found = conn
-    .prepare_cached("SELECT blocks, at, trust, attestation FROM baseline WHERE file = ?1")?
+    .prepare_cached(
+      "SELECT blocks, at, trust, attestation, line_hash FROM baseline WHERE file = ?1",
+    )?
     .query_row([file], decode)
     .optional()?;
   Ok(found.unwrap_or_default())
+}
+
+/// Changes the blocks of a file that share a row; `change` leaves what they share.
+pub(super) fn rewrite(
+  conn: &Connection,
+  file: i64,
+  change: impl Fn(&mut BlockRow),
+) -> Result<(), Fault> {
+  let mut rows = blocks(conn, file)?;
+  let mut bytes = Vec::with_capacity(rows.len() * 100);
+  for row in &mut rows {
+    change(row);
+    encode(row, &mut bytes);
+  }
+  let mut update =
+    conn.prepare_cached("UPDATE baseline SET blocks = ?2, line_hash = ?3 WHERE file = ?1")?;
+  update.execute(params![file, bytes, HASH_LEN])?;
+  Ok(())
 }
 
 /// Gives each block of a file its own row.
@@ -104,14 +126,14 @@ pub(super) fn expand_around(conn: &Connection, id: &BlockId) -> Result<(), Fault
 pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fault> {
   let Some(digits) = id_bytes(id) else { return Ok(None) };
   let mut statement = conn.prepare_cached(
-    "SELECT b.blocks, b.at, b.trust, b.attestation, f.path
+    "SELECT b.blocks, b.at, b.trust, b.attestation, b.line_hash, f.path
      FROM baseline b JOIN file f ON f.id = b.file WHERE instr(b.blocks, ?1) > 0",
   )?;
   let mut rows = statement.query([&digits[..]])?;
   while let Some(row) = rows.next()? {
     // The bytes may match by chance inside a hash, so the ids are compared.
     if let Some(block) = decode(row)?.into_iter().find(|block| block.id == *id) {
-      return Ok(Some(Place { path: column::path(row, 4)?, present: true, block }));
+      return Ok(Some(Place { path: column::path(row, 5)?, present: true, block }));
     }
   }
   Ok(None)
@@ -151,11 +173,11 @@ fn encode(row: &BlockRow, bytes: &mut Vec<u8>) {
   bytes.extend(row.hash.0);
   bytes.extend(row.norm_hash.0);
   for line in &row.lines {
-    bytes.extend(line.hash);
+    bytes.extend(line.hash.bytes());
   }
 }
 
-/// The blocks of a row whose first columns are `blocks, at, trust, attestation`.
+/// The blocks of a row whose first columns are `blocks, at, trust, attestation, line_hash`.
 fn decode(row: &Row<'_>) -> rusqlite::Result<Vec<BlockRow>> {
   let all = row.get_ref(0)?.as_blob().map_err(|error| bad(0, Type::Blob, error))?;
   let revision = Revision {
@@ -168,17 +190,18 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Vec<BlockRow>> {
     trail: OriginRecord::default(),
     approved: false,
   };
+  let length = row.get(4)?;
   let mut rest = all;
   let mut found = Vec::new();
   while !rest.is_empty() {
-    let block = next(&mut rest, &revision)
+    let block = next(&mut rest, length, &revision)
       .ok_or_else(|| bad(0, Type::Blob, Unexpected(format!("{} bytes", all.len()))))?;
     found.push(block);
   }
   Ok(found)
 }
 
-fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
+fn next(rest: &mut &[u8], length: i64, revision: &Revision) -> Option<BlockRow> {
   let id = hex(&take::<ID_LEN>(rest)?).parse().ok()?;
   let ordinal = u32::from_be_bytes(take(rest)?);
   let start_line = u32::from_be_bytes(take(rest)?);
@@ -188,7 +211,7 @@ fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
   let norm_hash = ContentHash(take(rest)?);
   let mut lines = Vec::new();
   for offset in 0..n_lines {
-    lines.push(BlockLine { hash: take(rest)?, revision: 0, offset });
+    lines.push(BlockLine { hash: take_hash(rest, length)?, revision: 0, offset });
   }
   Some(BlockRow {
     id,
@@ -205,12 +228,6 @@ fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
     findings: KeptFindings::default(),
     revisions: vec![revision.clone()],
   })
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-  let (taken, left) = rest.split_first_chunk::<N>()?;
-  *rest = left;
-  Some(*taken)
 }
 
 #[cfg(test)]

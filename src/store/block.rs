@@ -134,7 +134,7 @@ fn load(
 ) -> Result<Vec<Stored>, Fault> {
   let sql = format!(
     "SELECT key, id, hash, norm_hash, lines, marker, ordinal, start_line, end_line, state, codes,
-       score, findings
+       score, findings, line_hash
      FROM block WHERE {condition} ORDER BY ordinal, key"
   );
   let mut statement = conn.prepare_cached(&sql)?;
@@ -165,7 +165,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     id: word(row, 1)?,
     hash: column::hash(row, 2)?,
     norm_hash: column::hash(row, 3)?,
-    lines: lines(row, 4)?,
+    lines: lines(row, 4, 13)?,
     marker: column::optional_word(row, 5)?,
     ordinal: row.get(6)?,
     start_line: row.get(7)?,

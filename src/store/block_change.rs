@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::{
   BlockRow, Micros, Revision,
-  block_row::{Stored, join_lines},
+  block_row::{HASH_LEN, Stored, join_lines},
   column,
   error::Fault,
 };
@@ -23,8 +23,8 @@ pub(super) fn insert(
 ) -> Result<(), Fault> {
   let mut statement = conn.prepare_cached(
     "INSERT INTO block (id, file, present, ordinal, start_line, end_line, hash, norm_hash, lines,
-       marker, state, state_at, codes, score, findings)
-     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+       marker, state, state_at, codes, score, findings, line_hash)
+     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
      ON CONFLICT (id) DO NOTHING",
   )?;
   let inserted = statement.execute(params![
@@ -42,6 +42,7 @@ pub(super) fn insert(
     column::join_codes(&row.codes),
     column::score(row.score),
     row.findings.as_json(),
+    HASH_LEN,
   ])?;
   match inserted {
     0 => Ok(()),
@@ -63,7 +64,7 @@ pub(super) fn update(
       .prepare_cached(
         "UPDATE block SET file = ?2, ordinal = ?3, start_line = ?4, end_line = ?5, hash = ?6,
            norm_hash = ?7, lines = ?8, marker = ?9, codes = ?10, score = ?11, findings = ?12,
-           state_at = iif(state = ?13, state_at, ?14), state = ?13
+           state_at = iif(state = ?13, state_at, ?14), state = ?13, line_hash = ?15
          WHERE key = ?1",
       )?
       .execute(params![
@@ -81,6 +82,7 @@ pub(super) fn update(
         row.findings.as_json(),
         row.state.as_str(),
         at,
+        HASH_LEN,
       ])?;
   } else if (old.ordinal, old.start_line, old.end_line)
     != (row.ordinal, row.start_line, row.end_line)

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
   detect::{Code, KeptFindings},
-  memory::{BlockId, ContentHash},
+  memory::{BlockId, ContentHash, LineHash},
   provenance::{Attestation, Source, State, Trust},
 };
 
@@ -81,8 +81,8 @@ impl BlockRow {
 /// One line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockLine {
-  /// The first eight bytes of its hash.
-  pub hash: [u8; 8],
+  /// Identifies the line; short where an older version recorded it.
+  pub hash: LineHash,
   /// The revision that wrote it.
   pub revision: u32,
   /// Its distance from the first line of the block, in lines of the file: memfw's comments may be
@@ -129,33 +129,62 @@ pub(super) struct Stored {
   pub(super) row: BlockRow,
 }
 
-const LINE_LEN: usize = 16;
+/// The number and the distance of a line, after its hash.
+const LINE_REST: usize = 8;
 
-/// The lines of a block as one column.
+/// The lines of a block as one column, with whole hashes.
 pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
-  let mut bytes = Vec::with_capacity(lines.len() * LINE_LEN);
+  let mut bytes = Vec::with_capacity(lines.len() * (LineHash::LEN + LINE_REST));
   for line in lines {
-    bytes.extend_from_slice(&line.hash);
+    bytes.extend_from_slice(line.hash.bytes());
     bytes.extend_from_slice(&line.revision.to_be_bytes());
     bytes.extend_from_slice(&line.offset.to_be_bytes());
   }
   bytes
 }
 
-/// The lines of a block in such a column.
-pub(super) fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
-  let bytes = row.get_ref(index)?.as_blob().map_err(|error| bad(index, Type::Blob, error))?;
-  let (chunks, rest) = bytes.as_chunks::<LINE_LEN>();
-  if !rest.is_empty() {
-    return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
+/// The lines of a block in such a column; the column `length` has the number of bytes of each hash.
+pub(super) fn lines(
+  row: &Row<'_>,
+  index: usize,
+  length: usize,
+) -> rusqlite::Result<Vec<BlockLine>> {
+  let all = row.get_ref(index)?.as_blob().map_err(|error| bad(index, Type::Blob, error))?;
+  let length = row.get(length)?;
+  let mut rest = all;
+  let mut lines = Vec::new();
+  while !rest.is_empty() {
+    let line = next_line(&mut rest, length)
+      .ok_or_else(|| bad(index, Type::Blob, Unexpected(format!("{} bytes", all.len()))))?;
+    lines.push(line);
   }
-  let line = |bytes: &[u8; LINE_LEN]| {
-    let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
-    BlockLine {
-      hash,
-      revision: u32::from_be_bytes([r0, r1, r2, r3]),
-      offset: u32::from_be_bytes([o0, o1, o2, o3]),
-    }
-  };
-  Ok(chunks.iter().map(line).collect())
+  Ok(lines)
+}
+
+fn next_line(rest: &mut &[u8], length: i64) -> Option<BlockLine> {
+  let hash = take_hash(rest, length)?;
+  let revision = u32::from_be_bytes(take(rest)?);
+  let offset = u32::from_be_bytes(take(rest)?);
+  Some(BlockLine { hash, revision, offset })
+}
+
+/// The number of bytes of each hash that this version writes, as a column has it.
+pub(super) const HASH_LEN: i64 = LineHash::LEN as i64;
+/// That of older versions.
+const SHORT_LEN: i64 = LineHash::SHORT as i64;
+
+/// Takes a hash with this number of bytes.
+pub(super) fn take_hash(rest: &mut &[u8], length: i64) -> Option<LineHash> {
+  match length {
+    HASH_LEN => take(rest).map(LineHash::from_bytes),
+    SHORT_LEN => take(rest).map(LineHash::from_short),
+    _ => None,
+  }
+}
+
+/// Takes the first bytes.
+pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+  let (taken, left) = rest.split_first_chunk::<N>()?;
+  *rest = left;
+  Some(*taken)
 }

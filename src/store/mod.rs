@@ -37,6 +37,7 @@ pub mod full_text;
 mod id;
 mod item;
 mod kind;
+mod line_hash;
 mod migrate;
 pub mod newest;
 mod observe;

@@ -198,13 +198,10 @@ impl Schedule<'_> {
     hint: &Hint,
   ) -> Option<Result<Outcome, EngineError>> {
     let is_idle = self.world.borrow().control == Control::IdlePasses;
-    let (by_events, world) = (self.has_events(), Rc::clone(&self.world));
+    let world = Rc::clone(&self.world);
     let outcome = self.ask(|engine| {
       if is_idle {
         return Ok(Outcome::HeldOpen);
-      }
-      if !by_events {
-        return engine.pass(target, hint);
       }
       // Under a lease the daemon takes the events so far.
       let path = target.path();

@@ -100,7 +100,7 @@ fn hashes_and_lines() {
   assert!(second.terminated && !third.terminated);
   assert_eq!(third.hash, third.norm_hash);
   assert_eq!(first.norm_hash, ContentHash::of(b"x"));
-  let line = |text: &[u8]| line::first_eight(&ContentHash::of(text).0);
+  let line = |text: &[u8]| LineHash::of_digest(&ContentHash::of(text).0);
   assert_eq!(first.lines[0].hash, line(b"x"));
   assert_eq!(second.lines[0].hash, line(b"# A"));
   assert_eq!(second.lines[1].hash, line(b"b"));

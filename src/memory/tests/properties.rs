@@ -273,7 +273,7 @@ proptest! {
     let document = parse(&after);
     let comparison = compare(&document, &ledger(&old, 0x100));
     // Equal lines are interchangeable: as many of them stay known as there were.
-    let mut known: HashMap<[u8; 8], usize> = HashMap::new();
+    let mut known: HashMap<LineHash, usize> = HashMap::new();
     for (block, fate) in document.blocks().iter().zip(&comparison.fates) {
       for (at, line) in block.lines.iter().enumerate() {
         let is_known = match fate {

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
   detect::{KeptFindings, Layer},
-  memory::{BlockId, ContentHash},
+  memory::{BlockId, ContentHash, LineHash},
   provenance::{Attestation, Source, State, Trust},
   seal::MasterKey,
 };
@@ -96,7 +96,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
     norm_hash: hash,
     lines: vec![
       BlockLine {
-        hash: [1, 2, 3, 4, 5, 6, 7, 255],
+        hash: LineHash::from_short([1, 2, 3, 4, 5, 6, 7, 255]),
         revision: 0x0102_0304,
         offset: 0x0506_0708
       };
