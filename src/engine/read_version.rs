@@ -79,8 +79,10 @@ impl Reader<'_> {
     if former.iter().any(is_approved) && ledger.has_lost_approval(path, now)? {
       former.retain(|row| !is_approved(row));
     }
+    // Former blocks may keep short hashes for good.
+    let is_short = rows.iter().any(BlockRow::has_short_hashes);
     let mut facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
-    if facts.rows.iter().any(BlockRow::has_short_hashes) {
+    if is_short {
       let whole = whole_hashes(&Document::parse(&bytes, &facts.ids));
       facts.complete_hashes(&whole);
     }

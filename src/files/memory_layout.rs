@@ -34,6 +34,7 @@ pub(super) const DIARY: &str = "dreams.md";
 /// The directory with a directory for each person, and the one memory file in each of those.
 pub(super) const PEOPLE: &str = "users";
 pub(super) const PERSON_FILE: &str = "USER.md";
+
 /// Which files of a directory are memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
