@@ -5,12 +5,14 @@
 //! other program. If it cannot judge, the call goes on, and the daemon judges after the write.
 #![forbid(unsafe_code)]
 
+mod own;
 pub(super) mod reads;
 
 use std::{io, time::Duration};
 
 use clap::Args as ClapArgs;
 
+use own::OwnFiles;
 use reads::Reads;
 
 use crate::{
@@ -83,6 +85,7 @@ struct CallJudge<'c> {
   /// The engine on a ledger that is only read; opened again after a failure.
   engine: Option<Engine<RealFs>>,
   reads: Reads,
+  own: OwnFiles,
 }
 
 impl<'c> CallJudge<'c> {
@@ -91,7 +94,9 @@ impl<'c> CallJudge<'c> {
     let env = &context.surroundings.env;
     let places = found.map(|found| Places::new(env, &config, found.workspaces, found.shapes));
     let places = places.map_err(|failure| failure.error);
-    Self { context, config, places, engine: None, reads: Reads::default() }
+    let roots = places.as_ref().map_or(&[][..], |places: &Places| &places.roots);
+    let own = OwnFiles::of(context, &config, roots);
+    Self { context, config, places, engine: None, reads: Reads::default(), own }
   }
 
   /// Loads what the first judgement needs, so that the first call does not wait for it.
@@ -146,6 +151,9 @@ impl<'c> CallJudge<'c> {
     let is_late = || ask.is_late(came);
     let late = || late(*id);
     let unjudged = |note: &str| Ok(Reply::allowed(*id, false, Some(note.to_owned())));
+    if self.own.has(call) {
+      return Ok(own::refusal(*id));
+    }
     let mode = self.mode();
     let places = match &self.places {
       Ok(places) => places,

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod change;
+mod lenient;
 pub mod limits;
 pub mod message;
 mod patch;

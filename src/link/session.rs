@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::{
+  lenient::mended,
   limits::{
     DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_PASSAGE_BYTES,
     VERSION,
@@ -72,7 +73,9 @@ impl Session {
     if line.len() > MAX_LINE_BYTES {
       return Err(Self::too_long());
     }
-    let request: Request = match serde_json::from_slice(line) {
+    let parsed = serde_json::from_slice(line)
+      .or_else(|error| mended(line).and_then(|line| serde_json::from_str(&line).ok()).ok_or(error));
+    let request: Request = match parsed {
       Ok(request) => request,
       Err(error) => {
         let id = serde_json::from_slice::<Numbered>(line).ok().and_then(|numbered| numbered.id);
@@ -222,6 +225,19 @@ mod tests {
     }
     let inject = json!({ "id": 6, "type": "inject", "recalls": vec![1; MAX_TEXTS + 1] });
     assert_eq!(fault(&mut greeted(), &line(&inject)), (Some(6), Fault::TooLarge));
+  }
+
+  #[test]
+  fn a_text_that_is_no_unicode_is_read_as_its_file_would_have_it() {
+    let escaped =
+      br#"{"id":7,"type":"check","change":{"write":"a\ud800"},"heard":[{"passage":"\udc00b"}]}"#;
+    let bytes = b"{\"id\":7,\"type\":\"check\",\"change\":{\"write\":\"a\xff\"},\"heard\":[{\"passage\":\"\xffb\"}]}";
+    for line in [&escaped[..], bytes] {
+      let ask = greeted().read(line).unwrap();
+      let Question::Check(call) = ask.what else { panic!("{:?}", ask.what) };
+      assert_eq!(call.change, Some(Change::Write("a\u{fffd}".into())));
+      assert_eq!(call.heard.first().unwrap().passage, "\u{fffd}b");
+    }
   }
 
   #[test]

@@ -122,7 +122,7 @@ impl PluginState {
 }
 
 /// Where an installation of OpenClaw keeps the plugin.
-fn installed(one: &Installation) -> PathBuf {
+pub(in crate::command) fn installed(one: &Installation) -> PathBuf {
   one.layout.state_dir.join("extensions").join(ID)
 }
 
