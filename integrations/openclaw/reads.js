@@ -66,7 +66,7 @@ export class Reads {
     const session = of.session ?? of.session_id;
     if (session === undefined) return;
     this.starts.delete(session);
-    this.starts.set(session, { link: this.link, id: found.id });
+    this.starts.set(session, { link: this.link, id: found.id, agent: of.agent });
     if (this.starts.size > MAX_SESSIONS) this.starts.delete(this.starts.keys().next().value );
   }
 
@@ -76,7 +76,7 @@ export class Reads {
       const start = session === undefined ? undefined : this.starts.get(session);
       if (start === undefined) continue;
       this.starts.delete(session );
-      start.link.tell('inject', { ...of, recalls: [start.id] });
+      start.link.tell('inject', { ...of, agent: of.agent ?? start.agent, recalls: [start.id] });
     }
   }
 

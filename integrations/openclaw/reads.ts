@@ -47,7 +47,7 @@ interface Wanted {
 }
 
 /** The last start of each session, by the id of its request. */
-export type Starts = Map<string, { link: Link; id: number }>;
+export type Starts = Map<string, { link: Link; id: number; agent: string | undefined }>;
 
 const lineNumber = (value: unknown) =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined;
@@ -83,7 +83,7 @@ export class Reads {
     const session = of.session ?? of.session_id;
     if (session === undefined) return;
     this.starts.delete(session);
-    this.starts.set(session, { link: this.link, id: found.id });
+    this.starts.set(session, { link: this.link, id: found.id, agent: of.agent });
     if (this.starts.size > MAX_SESSIONS) this.starts.delete(this.starts.keys().next().value!);
   }
 
@@ -93,7 +93,7 @@ export class Reads {
       const start = session === undefined ? undefined : this.starts.get(session);
       if (start === undefined) continue;
       this.starts.delete(session!);
-      start.link.tell('inject', { ...of, recalls: [start.id] });
+      start.link.tell('inject', { ...of, agent: of.agent ?? start.agent, recalls: [start.id] });
     }
   }
 
