@@ -1,12 +1,19 @@
-//! `memfw link`: a child process of a plugin inside the agent, which asks before a write (docs/link.md).
+//! `memfw link`: a child process of a plugin inside the agent, which asks before a write and before a read
+//! (docs/link.md).
 //!
 //! It reads requests from standard input, one at a time, and ends with it. It changes no memory file, and runs no
 //! other program. If it cannot judge, the call goes on, and the daemon judges after the write.
 #![forbid(unsafe_code)]
 
+mod own;
+pub(super) mod reads;
+
 use std::{io, time::Duration};
 
 use clap::Args as ClapArgs;
+
+use own::OwnFiles;
+use reads::Reads;
 
 use crate::{
   app::{
@@ -18,8 +25,8 @@ use crate::{
   engine::{Engine, EngineError, Foreseen, Target},
   files::RealFs,
   link::{
-    Ask, Change, Decision, Reason, Reply, Session, change::new_lines, limits::MAX_LINE_BYTES,
-    message::Fault,
+    Ask, Call, Change, Decision, Question, Reason, Reply, Session, change::new_lines,
+    limits::MAX_LINE_BYTES, message::Fault,
   },
   os::{Clock as _, LinkLock, SystemClock},
   provenance::{Attribution, Source},
@@ -64,6 +71,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
         },
       };
       context.out.json_line(&reply)?;
+      judge.record_reads();
     }
   }
 }
@@ -76,6 +84,8 @@ struct CallJudge<'c> {
   places: Result<Places, String>,
   /// The engine on a ledger that is only read; opened again after a failure.
   engine: Option<Engine<RealFs>>,
+  reads: Reads,
+  own: OwnFiles,
 }
 
 impl<'c> CallJudge<'c> {
@@ -84,7 +94,9 @@ impl<'c> CallJudge<'c> {
     let env = &context.surroundings.env;
     let places = found.map(|found| Places::new(env, &config, found.workspaces, found.shapes));
     let places = places.map_err(|failure| failure.error);
-    Self { context, config, places, engine: None }
+    let roots = places.as_ref().map_or(&[][..], |places: &Places| &places.roots);
+    let own = OwnFiles::of(context, &config, roots);
+    Self { context, config, places, engine: None, reads: Reads::default(), own }
   }
 
   /// Loads what the first judgement needs, so that the first call does not wait for it.
@@ -118,7 +130,14 @@ impl<'c> CallJudge<'c> {
   }
 
   fn answer(&mut self, ask: &Ask, came: Duration) -> Reply {
-    match self.judge(ask, came) {
+    let answered = match &ask.what {
+      Question::Check(call) => self.judge(ask, call, came),
+      Question::Recall(recall) => self
+        .recall(ask.id, recall)
+        .map(|reply| if ask.is_late(came) { late(ask.id) } else { reply }),
+      Question::Inject(inject) => Ok(self.inject(ask.id, inject)),
+    };
+    match answered {
       Ok(reply) => reply,
       Err(failure) => {
         self.engine = None;
@@ -127,12 +146,14 @@ impl<'c> CallJudge<'c> {
     }
   }
 
-  fn judge(&mut self, ask: &Ask, came: Duration) -> Result<Reply, Failure> {
-    let Ask { id, call, .. } = ask;
-    let limit = Duration::from_millis(ask.deadline_ms.into());
-    let is_late = || SystemClock.monotonic().saturating_sub(came) >= limit;
-    let late = || Reply::failed(Some(*id), Fault::Deadline, "the verdict came too late");
+  fn judge(&mut self, ask: &Ask, call: &Call, came: Duration) -> Result<Reply, Failure> {
+    let id = &ask.id;
+    let is_late = || ask.is_late(came);
+    let late = || late(*id);
     let unjudged = |note: &str| Ok(Reply::allowed(*id, false, Some(note.to_owned())));
+    if self.own.has(call) {
+      return Ok(own::refusal(*id));
+    }
     let mode = self.mode();
     let places = match &self.places {
       Ok(places) => places,
@@ -196,6 +217,18 @@ impl<'c> CallJudge<'c> {
       }
     }
   }
+}
+
+impl Ask {
+  /// Whether the plugin no longer waits for the reply to a request that came then.
+  fn is_late(&self, came: Duration) -> bool {
+    let limit = Duration::from_millis(self.deadline_ms.into());
+    SystemClock.monotonic().saturating_sub(came) >= limit
+  }
+}
+
+fn late(id: u64) -> Reply {
+  Reply::failed(Some(id), Fault::Deadline, "the reply came too late")
 }
 
 /// Why a call may not write. It repeats no text of the call, and names the source only by its kind: both were
