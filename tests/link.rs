@@ -125,8 +125,28 @@ fn what_is_no_memory_or_not_known_before_is_not_judged() {
   assert_eq!(note(check("../MEMORY.md", write)), "this is no memory file that memfw guards");
   let command = json!({ "command": format!("echo '{}' >> MEMORY.md", poison(6)) });
   assert_eq!(note(check("MEMORY.md", command)), "what a command writes is judged after the write");
-  let edits = json!({ "edits": [{ "old": "- nowhere", "new": poison(6) }] });
-  assert_eq!(note(check("MEMORY.md", edits)), "the tool would fail");
+}
+
+#[test]
+fn an_edit_is_judged_however_the_tool_finds_its_place() {
+  let guarded = known("refuse");
+  let new = poison(9);
+  let edits = [
+    // The dash and the blank differ from those in the file.
+    json!([{ "old": "\u{2013}\u{a0}Ann likes tea. ", "new": new }]),
+    // Each text is looked for in the content before the call.
+    json!([{ "old": "- Ann likes tea.", "new": format!("{new}\n# Memory") }, { "old": "# Memory", "new": "# M" }]),
+    // The place is unknown, so the text counts as added.
+    json!([{ "old": "- nowhere", "new": new }]),
+    json!([{ "old": "a", "new": "- b" }, { "old": "", "new": new }]),
+  ];
+  let lines: Vec<Value> = (1..)
+    .zip(&edits)
+    .map(|(id, edits)| json!({ "id": id, "type": "check", "deadline_ms": PATIENT, "path": "MEMORY.md", "change": { "edits": edits } }))
+    .collect();
+  for (reply, edits) in replies(&guarded, &lines).iter().zip(&edits) {
+    assert_eq!(reply["decision"], "refuse", "{edits}");
+  }
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl<'c> CallJudge<'c> {
     let target = Target::new(root, "MEMORY.md".as_ref());
     let nobody = Attribution::without_evidence(Source::unknown());
     let text = "- The office is on the second floor.\n".to_owned();
-    let warm = self.engine().and_then(|engine| Ok(engine.foresee(&target, ("", text), &nobody)?));
+    let warm =
+      self.engine().and_then(|engine| Ok(engine.foresee(&target, ("", text.into()), &nobody)?));
     if warm.is_err() {
       // A call finds out why.
       self.engine = None;
@@ -160,18 +161,26 @@ impl<'c> CallJudge<'c> {
       return unjudged("the file cannot be read now");
     };
     let path = rel.to_string_lossy();
-    let Some(after) = change.applied_to(&before, &path) else {
-      return unjudged("the tool would fail");
-    };
-    let text = new_lines(&before, &after);
-    let from = attribution(call, (&root, &rel), &text, &config, SystemClock.now());
-    let foreseen = engine.foresee(&target, (&before, after), &from)?;
+    let mut poisoned = None;
+    for version in change.versions(before.as_bytes(), &path) {
+      if is_late() {
+        return Ok(late());
+      }
+      let after = version.over(before.as_bytes());
+      let text = new_lines(&before, &String::from_utf8_lossy(&after));
+      let from = attribution(call, (&root, &rel), &text, &config, SystemClock.now());
+      let foreseen = engine.foresee(&target, (&before, after), &from)?;
+      if !foreseen.is_clean() {
+        poisoned = Some(foreseen);
+        break;
+      }
+    }
     if is_late() {
       return Ok(late());
     }
-    if foreseen.is_clean() {
+    let Some(foreseen) = poisoned else {
       return Ok(Reply::allowed(*id, true, None));
-    }
+    };
     let took_ms = SystemClock.monotonic().saturating_sub(came).as_secs_f64() * 1e3;
     let items = match mode {
       // The owner decides at once, so nothing waits.

@@ -79,12 +79,12 @@ impl<F: Fs> Engine<F> {
   pub fn foresee(
     &mut self,
     target: &Target,
-    (before, after): (&str, String),
+    (before, after): (&str, Vec<u8>),
     from: &Attribution,
   ) -> Result<Foreseen, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let origin = Origin::attributed(&self.config, from, &OriginRecord::default());
-    let view = self.view_as(target, row.as_ref(), after.into_bytes(), origin, None, true)?;
+    let view = self.view_as(target, row.as_ref(), after, origin, None, true)?;
     let mut gone = view.urgent().redactions;
     // Text that is there already is not this call's: the daemon deals with it.
     gone.retain(|one| {

@@ -1,11 +1,13 @@
 //! What a tool call would leave in a file.
 //!
-//! It follows the agent's own tools. Where a tool would fail there is no result, and nothing to judge.
+//! It follows the agent's own tools. Where it cannot tell what a tool would do, it has more than one answer, and all
+//! of them are judged: no text is let through because memfw did not foresee how it gets in.
 #![forbid(unsafe_code)]
 
 use serde::Deserialize;
 
 use super::{
+  edits,
   limits::{MAX_EDITS, MAX_TEXT_BYTES},
   patch,
 };
@@ -18,7 +20,7 @@ pub enum Change {
   Write(String),
   /// Text at the end.
   Append(String),
-  /// Replacements, each of a text that occurs once.
+  /// Replacements in the content before the call, each of a text that occurs once.
   Edits(Vec<Edit>),
   /// A patch as the tool `apply_patch` takes it; it may change other files as well.
   Patch(String),
@@ -48,29 +50,47 @@ impl Change {
     texts <= MAX_TEXT_BYTES
   }
 
-  /// The content of the file named `path` after the change; `None` if the tool would fail, or if the result is
-  /// not known.
-  pub fn applied_to(&self, before: &str, path: &str) -> Option<String> {
+  /// What the call may leave in the file named `path`; each of it is judged. Empty if the call does not change
+  /// the file, or if that is known only after it has run.
+  pub fn versions(&self, before: &[u8], path: &str) -> Vec<Version> {
     match self {
-      Self::Write(text) => Some(text.clone()),
-      Self::Append(text) => {
-        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-        Some(format!("{before}{gap}{text}"))
+      Self::Write(text) => vec![Version::Content(text.clone().into_bytes())],
+      Self::Append(text) => vec![Version::Added(text.clone())],
+      Self::Edits(edits) => edits::versions(before, edits),
+      Self::Patch(text) => {
+        let before = String::from_utf8_lossy(before);
+        let after = patch::apply(text, &before, path);
+        after.map(|after| Version::Content(after.into_bytes())).into_iter().collect()
       }
-      Self::Edits(edits) => {
-        let mut text = before.to_owned();
-        for edit in edits {
-          // The tool refuses a text that occurs more than once.
-          let (head, tail) = text.split_once(edit.old.as_str()).filter(|_| !edit.old.is_empty())?;
-          if tail.contains(edit.old.as_str()) {
-            return None;
-          }
-          text = format!("{head}{}{tail}", edit.new);
-        }
-        Some(text)
+      Self::Command(_) => vec![],
+    }
+  }
+}
+
+/// What a call may leave in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Version {
+  /// The whole content.
+  Content(Vec<u8>),
+  /// The content before the call, and this text at its end.
+  Added(String),
+}
+
+impl Version {
+  /// A text that may get anywhere into a file: at its end, and without what stands before it, such as a code fence
+  /// that is open.
+  pub(super) fn added(text: &str) -> [Self; 2] {
+    [Self::Added(text.to_owned()), Self::Content(text.as_bytes().to_vec())]
+  }
+
+  /// The content, if it was `before` earlier.
+  pub fn over(self, before: &[u8]) -> Vec<u8> {
+    match self {
+      Self::Content(content) => content,
+      Self::Added(text) => {
+        let gap = if before.is_empty() || before.ends_with(b"\n") { "" } else { "\n" };
+        [before, gap.as_bytes(), text.as_bytes()].concat()
       }
-      Self::Patch(text) => patch::apply(text, before, path),
-      Self::Command(_) => None,
     }
   }
 }
@@ -101,18 +121,22 @@ mod tests {
 
   #[test]
   fn a_change_gives_what_the_tool_would_leave() {
-    let before = "- a\n- b\n";
-    let after = |change: Change| change.applied_to(before, "MEMORY.md");
+    let before = b"- a\n- b\n";
+    let after = |change: Change| {
+      let version = change.versions(before, "MEMORY.md").into_iter().next();
+      version.map(|version| String::from_utf8(version.over(before)).unwrap())
+    };
     assert_eq!(after(Change::Write("x".into())).as_deref(), Some("x"));
     assert_eq!(after(Change::Append("- c\n".into())).as_deref(), Some("- a\n- b\n- c\n"));
-    let edits = vec![edit("- a", "- A"), edit("- A\n", "- A\n- z\n")];
-    assert_eq!(after(Change::Edits(edits)).as_deref(), Some("- A\n- z\n- b\n"));
-    // The tool fails: the text is missing, ambiguous, or empty.
+    let edits = vec![edit("- a", "- A"), edit("- b\n", "- B\n- z\n")];
+    assert_eq!(after(Change::Edits(edits)).as_deref(), Some("- A\n- B\n- z\n"));
+    // The tool fails, if it is the tool that is known: the text is missing, ambiguous, or empty.
     for old in ["- c", "- ", ""] {
-      assert_eq!(after(Change::Edits(vec![edit(old, "x")])), None, "{old:?}");
+      let after = after(Change::Edits(vec![edit(old, "x")]));
+      assert_eq!(after.as_deref(), Some("- a\n- b\nx"), "{old:?}");
     }
     assert_eq!(after(Change::Command("rm -r /".into())), None);
-    assert_eq!(Change::Append("b".into()).applied_to("a", "").as_deref(), Some("a\nb"));
+    assert_eq!(Version::Added("b".into()).over(b"a"), b"a\nb");
   }
 
   #[test]

@@ -1,13 +1,14 @@
 //! The protocol of `memfw link`: JSON lines between a plugin inside an agent and memfw (docs/link.md).
 //!
-//! [`message`] has the requests and replies, [`limits`] their sizes, [`session`] reads lines and keeps the handshake, [`change`]
-//! computes the text that a tool call would leave in a file. Nothing is judged and no file is read here.
+//! [`message`] has the requests and replies, [`limits`] their sizes, [`session`] reads lines and keeps the handshake,
+//! [`change`] computes the text that a tool call would leave in a file, with `edits` and `patch` as OpenClaw's tools do it. Nothing is judged and no file is read here.
 //!
 //! Invariant: everything read is hostile. Each size has a limit, and any bytes give a request or a reply
 //! that says what is wrong.
 #![forbid(unsafe_code)]
 
 pub mod change;
+mod edits;
 pub mod limits;
 pub mod message;
 mod patch;
