@@ -149,6 +149,55 @@ fn an_edit_is_judged_however_the_tool_finds_its_place() {
   }
 }
 
+/// A call that would change this.
+fn check(id: u64, path: &str, change: &Value) -> Value {
+  json!({ "id": id, "type": "check", "deadline_ms": PATIENT, "path": path, "change": change })
+}
+
+#[test]
+fn a_file_is_known_by_each_name_that_the_tools_take() {
+  let guarded = known("refuse");
+  std::os::unix::fs::symlink("MEMORY.md", guarded.path("alias.txt")).unwrap();
+  std::fs::write(guarded.path("draft.txt"), format!("{}\nx\n", poison(10))).unwrap();
+  let new = poison(10);
+  let url = format!("file://{}", guarded.path("MEMORY.md").display());
+  let whole = |body: &str| json!({ "patch": format!("*** Begin Patch\n{body}\n*** End Patch") });
+  let write = json!({ "write": new });
+  let calls = [
+    (url.as_str(), write.clone()),
+    ("MEMORY.md</arg_value>>", write.clone()),
+    ("alias.txt", write.clone()),
+    ("@memory/z.md", write),
+    ("", whole(&format!("  *** Update File: MEMORY.md\n@@\n+{new}"))),
+    ("", whole(&format!("*** Add File: @memory//./z.md\n+{new}"))),
+    ("", whole("*** Update File: draft.txt\n*** Move to: memory/z.md\n@@\n-x\n+y")),
+    ("", json!({ "patch": format!("*** Update File: MEMORY.md\n+{new}") })),
+  ];
+  let lines: Vec<Value> =
+    (1..).zip(&calls).map(|(id, (path, change))| check(id, path, change)).collect();
+  for (reply, call) in replies(&guarded, &lines).iter().zip(&calls) {
+    assert_eq!(reply["decision"], "refuse", "{call:?}");
+  }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_checked_as_well() {
+  let guarded = known("refuse");
+  std::fs::write(guarded.path("MEMORY.md"), b"- Ann \xff likes tea.\n").unwrap();
+  let edits = json!({ "edits": [{ "old": "tea", "new": poison(11) }] });
+  let patch =
+    format!("*** Begin Patch\n*** Update File: MEMORY.md\n@@\n+{}\n*** End Patch", poison(11));
+  for change in [
+    json!({ "write": poison(11) }),
+    json!({ "append": poison(11) }),
+    edits,
+    json!({ "patch": patch }),
+  ] {
+    let reply = replies(&guarded, &[check(1, "MEMORY.md", &change)]).remove(0);
+    assert_eq!(reply["decision"], "refuse", "{change}");
+  }
+}
+
 #[test]
 fn text_that_is_there_already_is_not_the_calls() {
   let guarded = known("refuse");

@@ -63,29 +63,30 @@ impl Foreseen {
 }
 
 impl<F: Fs> Engine<F> {
-  /// The current text of a file: empty if it does not exist, `None` if memfw cannot read it as text.
-  pub fn current_text(&mut self, target: &Target) -> Result<Option<String>, EngineError> {
+  /// The current bytes of a file: empty if it does not exist, `None` if memfw cannot read it.
+  pub fn current(&mut self, target: &Target) -> Result<Option<Vec<u8>>, EngineError> {
     match self.files.stamp(target) {
       Ok(Some(_)) => {}
-      Ok(None) => return Ok(Some(String::new())),
+      Ok(None) => return Ok(Some(vec![])),
       Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(None),
       Err(error) => return Err(error),
     }
     let Ok(file) = self.files.open(target)? else { return Ok(None) };
-    Ok(String::from_utf8(file.read_all()?).ok())
+    Ok(Some(file.read_all()?))
   }
 
   /// What the urgent pass would take out of `after`, if the text that `before` does not have came from there.
   pub fn foresee(
     &mut self,
     target: &Target,
-    (before, after): (&str, Vec<u8>),
+    (before, after): (&[u8], Vec<u8>),
     from: &Attribution,
   ) -> Result<Foreseen, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let origin = Origin::attributed(&self.config, from, &OriginRecord::default());
     let view = self.view_as(target, row.as_ref(), after, origin, None, true)?;
     let mut gone = view.urgent().redactions;
+    let before = String::from_utf8_lossy(before);
     // Text that is there already is not this call's: the daemon deals with it.
     gone.retain(|one| {
       let text = std::str::from_utf8(&one.original);

@@ -4,6 +4,8 @@
 //! of them are judged: no text is let through because memfw did not foresee how it gets in.
 #![forbid(unsafe_code)]
 
+use std::path::{Path, PathBuf};
+
 use serde::Deserialize;
 
 use super::{
@@ -50,21 +52,51 @@ impl Change {
     texts <= MAX_TEXT_BYTES
   }
 
-  /// What the call may leave in the file named `path`; each of it is judged. Empty if the call does not change
-  /// the file, or if that is known only after it has run.
-  pub fn versions(&self, before: &[u8], path: &str) -> Vec<Version> {
+  /// The names of the files that the call may change, besides the one that it is about.
+  pub fn names(&self) -> Vec<&str> {
     match self {
-      Self::Write(text) => vec![Version::Content(text.clone().into_bytes())],
-      Self::Append(text) => vec![Version::Added(text.clone())],
-      Self::Edits(edits) => edits::versions(before, edits),
-      Self::Patch(text) => {
-        let before = String::from_utf8_lossy(before);
-        let after = patch::apply(text, &before, path);
-        after.map(|after| Version::Content(after.into_bytes())).into_iter().collect()
-      }
+      Self::Patch(text) => patch::names(text),
+      _ => vec![],
+    }
+  }
+
+  /// What the call may leave in the file named `path`, and in others that a patch names; each of it is judged.
+  /// Empty if the call changes no file, or if that is known only after it has run.
+  pub fn outcomes(&self, path: &str, files: &dyn Files) -> Vec<Outcome> {
+    let of_file = |versions: &dyn Fn(&[u8]) -> Vec<Version>| {
+      let file = files.place(path);
+      let outcome = file.map(|file| {
+        let before = files.content(&file).unwrap_or_default();
+        Outcome { versions: versions(&before), file }
+      });
+      outcome.into_iter().collect()
+    };
+    match self {
+      Self::Write(text) => of_file(&|_| vec![Version::Content(text.clone().into_bytes())]),
+      Self::Append(text) => of_file(&|_| vec![Version::Added(text.clone())]),
+      Self::Edits(edits) => of_file(&|before| edits::versions(before, edits)),
+      Self::Patch(text) => patch::outcomes(text, path, files),
       Self::Command(_) => vec![],
     }
   }
+}
+
+/// The files that a call can reach.
+pub trait Files {
+  /// The file that a name in a call means, without links.
+  fn place(&self, named: &str) -> Option<PathBuf>;
+
+  /// The content of a file; `None` if there is none, or if it cannot be read.
+  fn content(&self, file: &Path) -> Option<Vec<u8>>;
+}
+
+/// What a call may leave in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+  /// The file.
+  pub file: PathBuf,
+  /// Each of them is judged.
+  pub versions: Vec<Version>,
 }
 
 /// What a call may leave in a file.
@@ -121,10 +153,19 @@ mod tests {
 
   #[test]
   fn a_change_gives_what_the_tool_would_leave() {
-    let before = b"- a\n- b\n";
+    struct One;
+    impl Files for One {
+      fn place(&self, named: &str) -> Option<PathBuf> {
+        Some(named.into())
+      }
+      fn content(&self, _: &Path) -> Option<Vec<u8>> {
+        Some(b"- a\n- b\n".to_vec())
+      }
+    }
     let after = |change: Change| {
-      let version = change.versions(before, "MEMORY.md").into_iter().next();
-      version.map(|version| String::from_utf8(version.over(before)).unwrap())
+      let outcome = change.outcomes("MEMORY.md", &One).into_iter().next()?;
+      let version = outcome.versions.into_iter().next()?;
+      Some(String::from_utf8(version.over(b"- a\n- b\n")).unwrap())
     };
     assert_eq!(after(Change::Write("x".into())).as_deref(), Some("x"));
     assert_eq!(after(Change::Append("- c\n".into())).as_deref(), Some("- a\n- b\n- c\n"));
