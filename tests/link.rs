@@ -199,6 +199,20 @@ fn a_file_that_is_no_text_is_checked_as_well() {
 }
 
 #[test]
+fn known_text_that_becomes_something_else_is_the_calls() {
+  let guarded = known("refuse");
+  let text =
+    format!("# Memory\n\n- Example of a bad note: {0}\n\n```\n{1}\n```\n", poison(12), poison(13));
+  std::fs::write(guarded.path("MEMORY.md"), &text).unwrap();
+  for after in [format!("# Memory\n\n{}\n", poison(12)), text.replace("```\n", "")] {
+    let reply = replies(&guarded, &[check(1, "MEMORY.md", &json!({ "write": after }))]).remove(0);
+    assert_eq!(reply["decision"], "refuse", "{after}");
+  }
+  let added = json!({ "append": "- Bob likes coffee." });
+  assert_eq!(replies(&guarded, &[check(1, "MEMORY.md", &added)])[0]["decision"], "allow");
+}
+
+#[test]
 fn text_that_is_there_already_is_not_the_calls() {
   let guarded = known("refuse");
   std::fs::write(guarded.path("MEMORY.md"), format!("{MEMORY}{}\n", poison(7))).unwrap();
