@@ -25,7 +25,7 @@ use crate::{
   files::RealFs,
   link::{
     Ask, Call, Change, Decision, Files, Outcome, Reason, Reply, Session, change::new_lines,
-    limits::MAX_LINE_BYTES, message::Fault,
+    limits::MAX_LINE_BYTES, message::Fault, outcome::lossy,
   },
   os::{Clock as _, LinkLock, SystemClock},
   provenance::{Attribution, Source},
@@ -182,7 +182,7 @@ impl<'c> CallJudge<'c> {
           return Ok(late());
         }
         let after = version.over(&before);
-        let text = new_lines(&String::from_utf8_lossy(&before), &String::from_utf8_lossy(&after));
+        let text = new_lines(&lossy(&before), &lossy(&after));
         let from = attribution(call, (&root, &rel), &text, &config, SystemClock.now());
         let foreseen = engine.foresee(&target, (&before, after), &from)?;
         if !foreseen.is_clean() {

@@ -4,13 +4,12 @@
 //! of them are judged: no text is let through because memfw did not foresee how it gets in.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
-
 use serde::Deserialize;
 
 use super::{
   edits,
   limits::{MAX_EDITS, MAX_TEXT_BYTES},
+  outcome::{Edit, Files, Outcome, Version},
   patch,
 };
 
@@ -30,15 +29,6 @@ pub enum Change {
   Command(String),
 }
 
-/// One replacement.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct Edit {
-  /// The text that goes.
-  pub old: String,
-  /// The text that comes.
-  pub new: String,
-}
-
 impl Change {
   /// Whether it keeps the limits.
   pub fn is_within_limits(&self) -> bool {
@@ -52,7 +42,7 @@ impl Change {
     texts <= MAX_TEXT_BYTES
   }
 
-  /// The names of the files that the call may change, besides the one that it is about.
+  /// The names of the files that the call may change, other than the one that it is about.
   pub fn names(&self) -> Vec<&str> {
     match self {
       Self::Patch(text) => patch::names(text),
@@ -81,52 +71,6 @@ impl Change {
   }
 }
 
-/// The files that a call can reach.
-pub trait Files {
-  /// The file that a name in a call means, without links.
-  fn place(&self, named: &str) -> Option<PathBuf>;
-
-  /// The content of a file; `None` if there is none, or if it cannot be read.
-  fn content(&self, file: &Path) -> Option<Vec<u8>>;
-}
-
-/// What a call may leave in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-  /// The file.
-  pub file: PathBuf,
-  /// Each of them is judged.
-  pub versions: Vec<Version>,
-}
-
-/// What a call may leave in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Version {
-  /// The whole content.
-  Content(Vec<u8>),
-  /// The content before the call, and this text at its end.
-  Added(String),
-}
-
-impl Version {
-  /// A text that may get anywhere into a file: at its end, and without what stands before it, such as a code fence
-  /// that is open.
-  pub(super) fn added(text: &str) -> [Self; 2] {
-    [Self::Added(text.to_owned()), Self::Content(text.as_bytes().to_vec())]
-  }
-
-  /// The content, if it was `before` earlier.
-  pub fn over(self, before: &[u8]) -> Vec<u8> {
-    match self {
-      Self::Content(content) => content,
-      Self::Added(text) => {
-        let gap = if before.is_empty() || before.ends_with(b"\n") { "" } else { "\n" };
-        [before, gap.as_bytes(), text.as_bytes()].concat()
-      }
-    }
-  }
-}
-
 /// The lines of `after` that `before` does not have, each with its line end: the new text of a change.
 pub fn new_lines(before: &str, after: &str) -> String {
   let mut left: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
@@ -145,6 +89,8 @@ pub fn new_lines(before: &str, after: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+  use std::path::{Path, PathBuf};
+
   use super::*;
 
   fn edit(old: &str, new: &str) -> Edit {

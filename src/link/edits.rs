@@ -1,4 +1,4 @@
-//! What the tool `edit` would leave in a file, as OpenClaw's tool does it (2026.9.6).
+//! What the tool `edit` would leave in a file, as the agent's tool does it.
 //!
 //! All edits are matched against the content before the call, first exactly and then without regard to the kind of
 //! quotes, dashes and blanks, to blanks at line ends and to compatible characters. Line ends are kept.
@@ -8,7 +8,7 @@ use std::{borrow::Cow, ops::Range};
 
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
-use super::change::{Edit, Version};
+use super::outcome::{Edit, Version};
 
 /// The byte order mark, which the tool keeps and does not match.
 const MARK: char = '\u{feff}';
@@ -51,15 +51,14 @@ fn apply(before: &str, edits: &[&Edit]) -> Option<(String, bool)> {
   let mut is_exact = true;
   for edit in edits {
     let old = to_lf(&edit.old);
-    let span = match once(&base.text, &old)? {
-      Some(span) => span,
-      None => {
-        is_exact = false;
-        if loose.is_none() {
-          loose = Some(Loose::new(&base.text)?);
-        }
-        loose.as_ref()?.find(&old)?
+    let span = if let Some(span) = once(&base.text, &old)? {
+      span
+    } else {
+      is_exact = false;
+      if loose.is_none() {
+        loose = Some(Loose::new(&base.text)?);
       }
+      loose.as_ref()?.find(&old)?
     };
     found.push((span, to_lf(&edit.new)));
   }

@@ -1,4 +1,4 @@
-//! The changes of a patch in one file, as OpenClaw's tool `apply_patch` finds their places.
+//! The changes of a patch in one file, as the agent's tool `apply_patch` finds their places.
 #![forbid(unsafe_code)]
 
 use super::edits::folded;
@@ -86,16 +86,15 @@ pub(super) fn apply(content: &str, chunks: &[Chunk<'_>]) -> Option<String> {
       continue;
     }
     let (mut old, mut new) = (chunk.old.as_slice(), chunk.new.as_slice());
-    let place = match seek(&source, old, at, chunk.is_at_end) {
-      Some(place) => place,
-      None => {
-        // A blank line at the end may stand for the end of the file.
-        old = old.strip_suffix(&[""])?;
-        if new.last().is_some_and(|(text, _)| text.is_empty()) {
-          new = new.get(..new.len() - 1)?;
-        }
-        if old.is_empty() { at } else { seek(&source, old, at, chunk.is_at_end)? }
+    let place = if let Some(place) = seek(&source, old, at, chunk.is_at_end) {
+      place
+    } else {
+      // A blank line at the end may mean the end of the file.
+      old = old.strip_suffix(&[""])?;
+      if new.last().is_some_and(|(text, _)| text.is_empty()) {
+        new = new.get(..new.len() - 1)?;
       }
+      if old.is_empty() { at } else { seek(&source, old, at, chunk.is_at_end)? }
     };
     places.push((place, old.len(), changed(&source, place, old.len(), new, usual)));
     at = place + old.len();
@@ -177,12 +176,15 @@ fn lines(text: &str) -> Vec<Line<'_>> {
   lines
 }
 
+/// Whether two lines are the same for the tool.
+type Same<'a> = &'a dyn Fn(&str, &str) -> bool;
+
 /// Where these lines are, looked for more and more loosely; `None` where they are missing or not in one place only.
 fn seek(source: &[Line<'_>], wanted: &[&str], from: usize, is_at_end: bool) -> Option<usize> {
   let last = source.len().checked_sub(wanted.len())?;
   let from = if is_at_end { from.max(last) } else { from };
   let punctuation = |text: &str| text.trim().chars().map(folded).collect::<String>();
-  let same: [&dyn Fn(&str, &str) -> bool; 4] = [
+  let same: [Same<'_>; 4] = [
     &|a, b| a == b,
     &|a, b| a.trim_end() == b.trim_end(),
     &|a, b| a.trim() == b.trim(),

@@ -1,7 +1,8 @@
 //! The protocol of `memfw link`: JSON lines between a plugin inside an agent and memfw (docs/link.md).
 //!
 //! [`message`] has the requests and replies, [`limits`] their sizes, [`session`] reads lines and keeps the handshake,
-//! [`change`] computes the text that a tool call would leave in a file, with `edits`, `patch` and `hunk` as OpenClaw's tools do it. Nothing is judged and no file is read here.
+//! [`change`] computes the text that a tool call would leave in a file, with `edits`, `patch` and `hunk` as
+//! the agent's tools do it. Nothing is judged and no file is read here.
 //!
 //! Invariant: everything read is hostile. Each size has a limit, and any bytes give a request or a reply
 //! that says what is wrong.
@@ -12,11 +13,13 @@ mod edits;
 mod hunk;
 pub mod limits;
 pub mod message;
+pub mod outcome;
 mod patch;
 pub mod session;
 
 pub use {
-  change::{Change, Files, Outcome},
+  change::Change,
   message::{Call, Decision, Failed, Heard, HeardKind, Hello, Reason, Reply, Request},
+  outcome::{Files, Outcome},
   session::{Ask, Session},
 };

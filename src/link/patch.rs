@@ -1,11 +1,14 @@
-//! What the tool `apply_patch` would leave in the files that a patch names, as OpenClaw's tool does it (2026.9.6).
+//! What the tool `apply_patch` would leave in the files that a patch names, as the agent's tool does it.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+};
 
 use super::{
-  change::{Files, Outcome, Version},
   hunk::Chunk,
+  outcome::{Files, Outcome, Version, lossy},
 };
 
 const ADD: &str = "*** Add File: ";
@@ -39,17 +42,18 @@ pub(super) fn names(patch: &str) -> Vec<&str> {
 /// part that fails, and what it would leave if the tool were more lenient than memfw.
 pub(super) fn outcomes(patch: &str, path: &str, files: &dyn Files) -> Vec<Outcome> {
   let mut found = Found { files, known: HashMap::new(), outcomes: vec![] };
-  match parts(patch) {
-    Some(parts) => parts.iter().for_each(|part| found.take(part)),
-    None => {
-      let lines = lines(patch);
-      let text = lines.iter().filter_map(|line| line.trim_start().strip_prefix('+'));
-      let text: String = text.flat_map(|line| [line, "\n"]).collect();
-      for name in names(patch).into_iter().chain([path]) {
-        if let Some(file) = files.place(name) {
-          found.add(&file, Version::added(&text));
-        }
-      }
+  if let Some(parts) = parts(patch) {
+    for part in &parts {
+      found.take(part);
+    }
+    return found.outcomes;
+  }
+  let lines = lines(patch);
+  let text = lines.iter().filter_map(|line| line.trim_start().strip_prefix('+'));
+  let text: String = text.flat_map(|line| [line, "\n"]).collect();
+  for name in names(patch).into_iter().chain([path]) {
+    if let Some(file) = files.place(name) {
+      found.add(&file, Version::added(&text));
     }
   }
   found.outcomes
@@ -64,19 +68,17 @@ struct Found<'f> {
 }
 
 impl Found<'_> {
-  fn content(&mut self, file: &PathBuf) -> Option<String> {
-    let read =
-      || self.files.content(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    self.known.entry(file.clone()).or_insert_with(read).clone()
+  fn content(&mut self, file: &Path) -> Option<String> {
+    let read = || self.files.content(file).map(|bytes| lossy(&bytes));
+    self.known.entry(file.to_owned()).or_insert_with(read).clone()
   }
 
-  fn add(&mut self, file: &PathBuf, versions: impl IntoIterator<Item = Version>) {
-    match self.outcomes.iter_mut().find(|one| one.file == *file) {
-      Some(one) => one.versions.extend(versions),
-      None => {
-        let versions = versions.into_iter().collect();
-        self.outcomes.push(Outcome { file: file.clone(), versions });
-      }
+  fn add(&mut self, file: &Path, versions: impl IntoIterator<Item = Version>) {
+    if let Some(one) = self.outcomes.iter_mut().find(|one| one.file == *file) {
+      one.versions.extend(versions);
+    } else {
+      let versions = versions.into_iter().collect();
+      self.outcomes.push(Outcome { file: file.to_owned(), versions });
     }
   }
 
@@ -119,7 +121,7 @@ impl Found<'_> {
 
 /// The lines as the tool takes them.
 fn lines(patch: &str) -> Vec<&str> {
-  patch.trim().split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect()
+  patch.trim().lines().collect()
 }
 
 /// The parts; `None` where the tool would take none of them.
@@ -181,8 +183,6 @@ fn parts(patch: &str) -> Option<Vec<Part<'_>>> {
 
 #[cfg(test)]
 mod tests {
-  use std::path::Path;
-
   use super::*;
 
   struct Memory(Vec<(&'static str, &'static str)>);

@@ -244,7 +244,7 @@ mod tests {
     for (to, alias) in [("MEMORY.md", "alias.txt"), ("memory/later.md", "later.txt")] {
       std::os::unix::fs::symlink(to, root.join(alias)).unwrap();
     }
-    std::fs::write(root.join("MEMORY.md"), "").unwrap();
+    std::fs::File::create_new(root.join("MEMORY.md")).unwrap();
     let url = format!("file://{}/%4dEMORY.md?a#b", root.display());
     for path in [
       url.as_str(),
