@@ -119,7 +119,7 @@ fn text_that_was_not_judged_is_handed_out_only_where_that_is_configured() {
   for (config, is_shown) in [("", false), ("[recall]\ninclude_unvalidated = true\n", true)] {
     let guarded = world(config);
     let mut text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
-    text.push_str(&format!("\n- A new line.\n\n{}\n", poison(1)));
+    text = format!("{text}\n- A new line.\n\n{}\n", poison(1));
     let guarded = guarded.memory("MEMORY.md", text);
     let found = texts(&guarded, json!([{ "path": "MEMORY.md" }]));
     let text = found[0]["text"].as_str().unwrap();

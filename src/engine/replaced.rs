@@ -27,8 +27,6 @@ const REMEMBERED_FOR: i64 = 3_600_000_000;
 /// The most bytes of text; the newest is kept.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The first bytes of the hash of a line.
-
 /// Foreign text that was removed from its file, the oldest first.
 #[derive(Default)]
 pub(super) struct Replaced(VecDeque<Gone>);

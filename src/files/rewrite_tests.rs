@@ -308,7 +308,7 @@ fn a_line_that_was_overwritten_in_the_rest_of_a_shrunk_file_stays_alone() {
   let base = b"# Old\n\n- a rather long first line\n- a rather long second line\n- third\n";
   let new = b"# New\n\n- a rather\n";
   let rest = &base[new.len()..];
-  let changed = String::from_utf8_lossy(rest).replace("- third", "- other");
+  let changed = str::from_utf8(rest).unwrap().replace("- third", "- other");
   for added in ["", "- appended\n"] {
     let current = [&new[..], changed.as_bytes(), added.as_bytes()].concat();
     let expected = [&new[..], b"- other\n", added.as_bytes()].concat();
@@ -316,6 +316,6 @@ fn a_line_that_was_overwritten_in_the_rest_of_a_shrunk_file_stays_alone() {
   }
   // A program that had read the old version wrote it again, with another third line.
   let new = b"# Old\n\n- a rather long first line\n";
-  let current = String::from_utf8_lossy(base).replace("- third", "- other");
+  let current = str::from_utf8(base).unwrap().replace("- third", "- other");
   assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Done);
 }

@@ -3,10 +3,12 @@
 //! Such a line must not escape the check. A file cannot have half of a pair either: what is written is U+FFFD.
 #![forbid(unsafe_code)]
 
+use super::outcome::lossy;
+
 /// The line with U+FFFD in place of what is no character: the escapes of half a pair, and bytes that are no UTF-8.
 /// `None` if there is nothing of it.
 pub(super) fn mended(line: &[u8]) -> Option<String> {
-  let text = String::from_utf8_lossy(line);
+  let text = lossy(line);
   let mut out = String::with_capacity(text.len());
   let mut rest = &*text;
   while let Some((before, tail)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {

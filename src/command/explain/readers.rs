@@ -25,7 +25,7 @@ impl Readers {
 
   /// Those that have read any line of a block.
   pub(super) fn of_block(ledger: &Ledger, block: &BlockRow) -> Result<Self, StoreError> {
-    let lines: Vec<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
+    let lines: Vec<[u8; 8]> = block.lines.iter().map(|line| line.hash.short()).collect();
     Ok(Self(ledger.read_by(&lines)?))
   }
 

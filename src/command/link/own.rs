@@ -8,7 +8,7 @@ use crate::{
   app::{agent::installations, context::Context, paths::resolved},
   command::openclaw::plugin_dir,
   config::Config,
-  link::{Call, Decision, Reason, Reply, message::Answer},
+  link::{Call, Decision, Reason, Reply, message::Answer, outcome::lossy},
 };
 
 /// What the refusal is called: it is no finding about a text.
@@ -87,7 +87,7 @@ fn decoded(path: &str) -> String {
       bytes.extend_from_slice(part.as_bytes());
     }
   }
-  String::from_utf8_lossy(&bytes).into_owned()
+  lossy(&bytes)
 }
 
 fn plain(path: &Path) -> PathBuf {

@@ -73,7 +73,8 @@ impl CallJudge<'_> {
     let path = |wanted: &Wanted| {
       let (workspace, agent) = (recall.of.workspace.clone(), recall.of.agent.clone());
       let path = wanted.path.clone();
-      let (root, rel) = places.memory_file(&Call { path, workspace, agent, ..Call::default() })?;
+      let call = Call { path, workspace, agent, ..Call::default() };
+      let (root, rel) = places.memory_file(&call, &call.path)?;
       Some(root.join(rel))
     };
     let paths: Vec<Option<PathBuf>> =
@@ -107,13 +108,12 @@ impl CallJudge<'_> {
       });
     }
     drop(files);
-    match recall.of.run {
-      Some(_) => self.reads.due.push((recall.of.clone(), handed)),
-      None => {
-        self.reads.waiting.push_back((id, handed));
-        if self.reads.waiting.len() > MAX_REMEMBERED {
-          self.reads.waiting.pop_front();
-        }
+    if recall.of.run.is_some() {
+      self.reads.due.push((recall.of.clone(), handed));
+    } else {
+      self.reads.waiting.push_back((id, handed));
+      if self.reads.waiting.len() > MAX_REMEMBERED {
+        self.reads.waiting.pop_front();
       }
     }
     Ok(Reply { id: Some(id), body: Answer::Recalled { texts } })
@@ -280,10 +280,9 @@ fn capped(mut text: String) -> String {
     }
     text.truncate(end);
     text.truncate(text.rfind('\n').map_or(end, |at| at + 1));
-    text.push_str(&format!(
-      "\n{}\n",
-      frame::note(None, "the rest is left out, because it is too long")
-    ));
+    text.push('\n');
+    text.push_str(&frame::note(None, "the rest is left out, because it is too long"));
+    text.push('\n');
   }
   text
 }
@@ -298,7 +297,7 @@ pub(in crate::command) fn hashes(text: &[u8]) -> Vec<[u8; 8]> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() >= MIN_LINE_BYTES && LineKind::of(line) == LineKind::Text {
-      found.push(line_hash(line));
+      found.push(line_hash(line).short());
     }
     at = end;
   }
