@@ -65,7 +65,7 @@ mod tests {
 
   #[test]
   fn lines_with_one_short_hash_are_told_apart() {
-    // Found by a search of 6.5 minutes; what differs stands in the middle of each.
+    // Found by a search of 6.5 minutes.
     let clean: &[u8] =
       b"- Minutes of the museum club on Tuesday are kept as file number a17f7ae94daf3bf6";
     let poison: &[u8] =
