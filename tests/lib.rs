@@ -35,6 +35,8 @@ mod leases;
 mod ledger_place;
 mod life;
 mod link;
+mod link_own;
+mod link_reads;
 mod markers;
 mod notifications;
 mod numbers;

@@ -125,8 +125,91 @@ fn what_is_no_memory_or_not_known_before_is_not_judged() {
   assert_eq!(note(check("../MEMORY.md", write)), "this is no memory file that memfw guards");
   let command = json!({ "command": format!("echo '{}' >> MEMORY.md", poison(6)) });
   assert_eq!(note(check("MEMORY.md", command)), "what a command writes is judged after the write");
-  let edits = json!({ "edits": [{ "old": "- nowhere", "new": poison(6) }] });
-  assert_eq!(note(check("MEMORY.md", edits)), "the tool would fail");
+}
+
+#[test]
+fn an_edit_is_judged_however_the_tool_finds_its_place() {
+  let guarded = known("refuse");
+  let new = poison(9);
+  let edits = [
+    // The dash and the blank differ from those in the file.
+    json!([{ "old": "\u{2013}\u{a0}Ann likes tea. ", "new": new }]),
+    // Each text is looked for in the content before the call.
+    json!([{ "old": "- Ann likes tea.", "new": format!("{new}\n# Memory") }, { "old": "# Memory", "new": "# M" }]),
+    // The place is unknown, so the text counts as added.
+    json!([{ "old": "- nowhere", "new": new }]),
+    json!([{ "old": "a", "new": "- b" }, { "old": "", "new": new }]),
+  ];
+  let lines: Vec<Value> = (1..)
+    .zip(&edits)
+    .map(|(id, edits)| json!({ "id": id, "type": "check", "deadline_ms": PATIENT, "path": "MEMORY.md", "change": { "edits": edits } }))
+    .collect();
+  for (reply, edits) in replies(&guarded, &lines).iter().zip(&edits) {
+    assert_eq!(reply["decision"], "refuse", "{edits}");
+  }
+}
+
+/// A call that would change this.
+fn check(id: u64, path: &str, change: &Value) -> Value {
+  json!({ "id": id, "type": "check", "deadline_ms": PATIENT, "path": path, "change": change })
+}
+
+#[test]
+fn a_file_is_known_by_each_name_that_the_tools_take() {
+  let guarded = known("refuse");
+  std::os::unix::fs::symlink("MEMORY.md", guarded.path("alias.txt")).unwrap();
+  std::fs::write(guarded.path("draft.txt"), format!("{}\nx\n", poison(10))).unwrap();
+  let new = poison(10);
+  let url = format!("file://{}", guarded.path("MEMORY.md").display());
+  let whole = |body: &str| json!({ "patch": format!("*** Begin Patch\n{body}\n*** End Patch") });
+  let write = json!({ "write": new });
+  let calls = [
+    (url.as_str(), write.clone()),
+    ("MEMORY.md</arg_value>>", write.clone()),
+    ("alias.txt", write.clone()),
+    ("@memory/z.md", write),
+    ("", whole(&format!("  *** Update File: MEMORY.md\n@@\n+{new}"))),
+    ("", whole(&format!("*** Add File: @memory//./z.md\n+{new}"))),
+    ("", whole("*** Update File: draft.txt\n*** Move to: memory/z.md\n@@\n-x\n+y")),
+    ("", json!({ "patch": format!("*** Update File: MEMORY.md\n+{new}") })),
+  ];
+  let lines: Vec<Value> =
+    (1..).zip(&calls).map(|(id, (path, change))| check(id, path, change)).collect();
+  for (reply, call) in replies(&guarded, &lines).iter().zip(&calls) {
+    assert_eq!(reply["decision"], "refuse", "{call:?}");
+  }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_checked_as_well() {
+  let guarded = known("refuse");
+  std::fs::write(guarded.path("MEMORY.md"), b"- Ann \xff likes tea.\n").unwrap();
+  let edits = json!({ "edits": [{ "old": "tea", "new": poison(11) }] });
+  let patch =
+    format!("*** Begin Patch\n*** Update File: MEMORY.md\n@@\n+{}\n*** End Patch", poison(11));
+  for change in [
+    json!({ "write": poison(11) }),
+    json!({ "append": poison(11) }),
+    edits,
+    json!({ "patch": patch }),
+  ] {
+    let reply = replies(&guarded, &[check(1, "MEMORY.md", &change)]).remove(0);
+    assert_eq!(reply["decision"], "refuse", "{change}");
+  }
+}
+
+#[test]
+fn known_text_that_becomes_something_else_is_the_calls() {
+  let guarded = known("refuse");
+  let text =
+    format!("# Memory\n\n- Example of a bad note: {0}\n\n```\n{1}\n```\n", poison(12), poison(13));
+  std::fs::write(guarded.path("MEMORY.md"), &text).unwrap();
+  for after in [format!("# Memory\n\n{}\n", poison(12)), text.replace("```\n", "")] {
+    let reply = replies(&guarded, &[check(1, "MEMORY.md", &json!({ "write": after }))]).remove(0);
+    assert_eq!(reply["decision"], "refuse", "{after}");
+  }
+  let added = json!({ "append": "- Bob likes coffee." });
+  assert_eq!(replies(&guarded, &[check(1, "MEMORY.md", &added)])[0]["decision"], "allow");
 }
 
 #[test]

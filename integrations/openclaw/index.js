@@ -1,60 +1,64 @@
 // memfw inside OpenClaw: before the agent writes to its memory, memfw is asked, and poison is refused with a
-// reason. Without an answer the call goes on, and memfw's daemon judges the file after the write.
-import fs from 'node:fs';
-
+// reason; what the agent reads of its memory comes by trust. Without an answer the call goes on, and memfw's daemon
+// judges the file after the write.
+import {              flag, name, record, string } from './checked.js';
 import { Heard } from './heard.js';
+import { installed, leadsInto, OWN_FILES } from './installed.js';
 import { Link } from './link.js';
+import { FRAMES, namesOf, READERS, Reads,             } from './reads.js';
 
 /** Tools that write files. */
 const WRITERS = ['write', 'edit', 'apply_patch'];
 /** How long a call waits for a verdict, in milliseconds. */
 const TIMEOUT = 50;
+/** How long a read waits: at a start the child may have to be started, which takes longer on a busy machine. */
+const READ_TIMEOUT = 2000;
 /** Limits of OpenClaw's approval requests. */
 const MAX_TITLE = 80;
 const MAX_DESCRIPTION = 512;
 
-// OpenClaw registers a plugin several times in one process, also to list it: hooks of a registration for discovery
-// are the ones that run in a turn without a gateway (2026.9.6). Nothing is started before a hook runs.
-const links = new Map              ();
-const heard = new Heard();
-/** What only the hooks of a run know, by run; old runs go first. */
-const runs = new Map                                                                        ();
+/** What all copies of the plugin in a process share. */
+
+// OpenClaw loads a plugin several times in one process, each time from a copy of its files, also to list it; the
+// hooks of one run may be those of several copies (2026.9.6). Nothing is started before a hook runs.
+const place = globalThis                                         ;
+const { links, heard, starts, runs } = (place[Symbol.for('memfw.openclaw.1')] ??= {
+  links: new Map(),
+  heard: new Heard(),
+  starts: new Map(),
+  runs: new Map(),
+});
 const MAX_RUNS = 64;
+
+/** The files that a call names. */
+export function named(tool        , params        )           {
+  const texts = (...names          ) => names.map((one) => string(params[one])).filter((value) => value !== undefined);
+  if (tool !== 'apply_patch') return texts('path', 'file_path', 'filePath');
+  const header = /^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm;
+  const found = texts('input', 'patch').flatMap((patch) => [...patch.matchAll(header)].map((one) => one[1] .trim()));
+  return [...new Set(found)];
+}
 
 /** What a call would change, for each file that it names. */
 export function changes(tool        , params        )                                     {
-  const text = (...names          ) => names.map((name) => params[name]).find((value) => typeof value === 'string');
-  const path = text('path', 'file_path', 'filePath')                      ;
+  const text = (...names          ) => names.map((one) => string(params[one])).find((value) => value !== undefined);
   if (tool === 'apply_patch') {
-    const patch = text('input', 'patch')                      ;
-    if (patch === undefined) return [];
-    const named = [...patch.matchAll(/^\*\*\* (?:Add|Update) File: (.+)$/gm)].map((found) => found[1] .trim());
-    return [...new Set(named)].map((file) => ({ path: file, change: { patch } }));
+    const patch = text('input', 'patch');
+    return patch === undefined ? [] : named(tool, params).map((path) => ({ path, change: { patch } }));
   }
+  const [path] = named(tool, params);
   if (path === undefined) return [];
   if (tool === 'write') {
     const content = text('content', 'text');
     return content === undefined ? [] : [{ path, change: { write: content } }];
   }
-  const given = Array.isArray(params.edits) ? (params.edits                     ) : [params];
-  const edits = given.map((edit) => ({
+  const given            = Array.isArray(params.edits) ? params.edits : [params];
+  const edits = given.map(record).map((edit) => ({
     old: edit?.oldText ?? edit?.old_string ?? edit?.old,
     new: edit?.newText ?? edit?.new_string ?? edit?.new,
   }));
   const isWhole = edits.every((edit) => typeof edit.old === 'string' && typeof edit.new === 'string');
   return isWhole ? [{ path, change: { edits } }] : [];
-}
-
-/** The program that installed the plugin. */
-function installer()         {
-  try {
-    const file = fs.readFileSync(new URL('./program.json', import.meta.url), 'utf8');
-    const { program } = JSON.parse(file)                         ;
-    if (typeof program === 'string' && program !== '') return program;
-  } catch {
-    // A copy that was not installed by memfw.
-  }
-  return 'memfw';
 }
 
 export default {
@@ -65,61 +69,103 @@ export default {
     const config = api.pluginConfig ?? {};
     const limit = config.timeoutMs ?? TIMEOUT;
     const warn = (text        ) => api.logger?.warn?.(text);
-    const program = config.program || installer();
-    const link = links.get(program) ?? new Link(program, warn);
+    const own = installed();
+    const program = config.program || own.program;
+    const link = links.get(program) ?? new Link(program, own.env, warn);
     links.set(program, link);
-    const sessionOf = (context             ) => context.sessionKey ?? context.sessionId ?? context.runId ?? '';
+    const sessionOf = (context        ) =>
+      name(context.sessionKey) ?? name(context.sessionId) ?? name(context.runId) ?? '';
+    // Whatever goes wrong, the agent does what it would do without the plugin: OpenClaw blocks a call whose hook
+    // fails, and memfw never blocks for lack of an answer.
+    const safely = async    (what        , work                      )                         => {
+      try {
+        return await work();
+      } catch (error) {
+        warn(`${what}: ${String(error)}`);
+        return undefined;
+      }
+    };
+
+    const reads = config.reads === false ? undefined : new Reads(link, config.readTimeoutMs ?? READ_TIMEOUT, starts);
+    if (reads) {
+      const options = { name: 'memfw-recall', description: 'Hands memory files to the model by trust' };
+      const start = async (event         ) => {
+        const context = record(record(event)?.context);
+        if (context) await reads.start(context);
+      };
+      api.registerHook?.('agent:bootstrap', (event) => safely('a start was not checked', () => start(event)), options);
+      const passed = async (event         , context         ) => {
+        const { toolName, args, result } = record(event) ?? {};
+        const tool = string(toolName) ?? '';
+        const given = record(result);
+        if (!READERS.includes(tool) || !given) return undefined;
+        const of = namesOf(record(context) ?? {});
+        const workspace = runs.get(of.run ?? '')?.workspace;
+        const changed = await reads.result(tool, record(args) ?? {}, given, { ...of, workspace });
+        return changed && { result: changed };
+      };
+      api.registerAgentToolResultMiddleware?.(
+        (event, context) => safely('a read was not checked', () => passed(event, context)),
+        { matcher: READERS, runtimes: ['openclaw', 'codex'] },
+      );
+      api.registerMemoryPromptSupplement?.(() => [FRAMES, '']);
+    }
 
     // The child is ready when the model has answered.
-    api.on('model_call_started', (_event, context) => {
-      link.start();
-      if (context.runId === undefined) return;
-      runs.set(context.runId, { trigger: context.trigger, workspace: context.workspaceDir });
-      if (runs.size > MAX_RUNS) runs.delete(runs.keys().next().value );
-    });
+    api.on('model_call_started', (_event, given) =>
+      safely('memfw was not told of a run', () => {
+        const context = record(given) ?? {};
+        link.start();
+        const { workspace, ...of } = namesOf(context);
+        if (of.run === undefined) return;
+        reads?.entered(of);
+        runs.set(of.run, { trigger: name(context.trigger), workspace });
+        if (runs.size > MAX_RUNS) runs.delete(runs.keys().next().value );
+      }),
+    );
 
     api.on(
       'before_tool_call',
-      async (event, context) => {
-        try {
-          return await judged(event, context);
-        } catch (error) {
-          // OpenClaw blocks a call whose hook fails, and memfw never blocks for lack of an answer.
-          warn(`a call was not checked: ${String(error)}`);
-          return undefined;
-        }
-      },
+      (event, context) =>
+        safely('a call was not checked', () => judged(record(event) ?? {}, record(context) ?? {})),
       { matcher: WRITERS, priority: 100 },
     );
 
-    const judged = async (event           , context             ) => {
-      const { requester } = context;
-      const run = context.runId ?? event.runId;
-      for (const { path, change } of changes(event.toolName, event.params)) {
+    const judged = async (event        , context        ) => {
+      const requester = record(context.requester) ?? {};
+      const tool = name(event.toolName) ?? '';
+      const params = record(event.params) ?? {};
+      const of = namesOf(context);
+      const run = of.run ?? name(event.runId);
+      const known = runs.get(run ?? '');
+      const workspace = known?.workspace ?? of.workspace;
+      // Without the child, too: who changes memfw's configuration could switch it off.
+      if (named(tool, params).some((path) => leadsInto(own.own, path, workspace))) {
+        return { block: true, blockReason: OWN_FILES };
+      }
+      for (const { path, change } of changes(tool, params)) {
         const call = {
-          tool: event.toolName,
+          ...of,
+          tool,
           path,
           change,
-          agent: context.agentId,
           run,
-          workspace: runs.get(run ?? '')?.workspace,
-          trigger: runs.get(run ?? '')?.trigger,
-          session: context.sessionKey,
-          session_id: context.sessionId,
-          channel: requester?.channel ?? context.channelId,
-          sender: requester?.senderId,
-          sender_is_owner: requester?.senderIsOwner,
+          workspace,
+          trigger: known?.trigger,
+          channel: name(requester.channel) ?? name(context.channelId),
+          sender: name(requester.senderId),
+          sender_is_owner: flag(requester.senderIsOwner),
           heard: heard.of(sessionOf(context)),
         };
-        const reply = await link.check(call, limit);
+        const reply = await link.ask('check', call, limit);
         if (reply?.type !== 'verdict' || !reply.reason) continue;
         if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
         if (reply.decision === 'ask') {
           const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
           return {
             requireApproval: {
-              title: `Write to ${path}?`.slice(0, MAX_TITLE),
-              description: why.slice(0, MAX_DESCRIPTION),
+              title: `Write to ${path}?`.slice(0, MAX_TITLE).toWellFormed(),
+              description: why.slice(0, MAX_DESCRIPTION).toWellFormed(),
               severity: 'critical',
               allowedDecisions: ['allow-once', 'deny'],
             },
@@ -129,9 +175,9 @@ export default {
       return undefined;
     };
 
-    api.on('after_tool_call', (event, context) => {
-      heard.answer(sessionOf(context), event.toolName, event.params, event.result, event.error);
-    });
+    api.on('after_tool_call', (event, context) =>
+      safely('an answer was not noted', () => heard.answer(sessionOf(record(context) ?? {}), record(event) ?? {})),
+    );
 
     api.on('gateway_stop', () => link.stop());
   },

@@ -3,19 +3,23 @@
 // Whatever happens to the child, a call only waits for its own limit, and goes on without a verdict.
 import { spawn, type ChildProcess } from 'node:child_process';
 
+import { lineOf, record, string } from './checked.js';
+
 /** The version of the protocol. */
 const VERSION = 1;
 /** Most calls that wait at the same time. */
 const MAX_WAITING = 32;
-/** Longest reply; memfw's are far shorter. */
-const MAX_REPLY = 256 * 1024;
+/** Most bytes that wait for the child to read them: its longest line. While there are more, calls are not checked. */
+const MAX_BUFFERED = 8 << 20;
+/** Longest reply: texts of memory with at most 2 MiB, escaped. */
+const MAX_REPLY = 8 << 20;
 /** Time before the child is started again: doubled with each failure. */
 const BACK_OFF = { first: 250, most: 60_000 };
-/** What of the environment the child gets: where memfw and OpenClaw keep their files, and no secret. */
-const VARIABLES = [
-  'HOME', 'PATH', 'USER', 'LANG', 'TZ', 'TMPDIR', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'MEMFW_HOME', 'MEMFW_LOG',
-  'OPENCLAW_CONFIG_PATH', 'OPENCLAW_HOME', 'OPENCLAW_PROFILE', 'OPENCLAW_STATE_DIR', 'OPENCLAW_WORKSPACE_DIR',
-];
+/** When a child counts as hung: so many calls in a row got no answer in time, and it has said nothing for so long, in
+ * milliseconds. A call mostly waits much shorter than a busy child needs, and the first words of one take longest. */
+const HUNG = { missed: 3, silent: 5000, starting: 60_000 };
+/** How long a child may take to end, in milliseconds. */
+const END_LIMIT = 2000;
 
 export interface Reason {
   what: string;
@@ -23,19 +27,57 @@ export interface Reason {
   text: string;
 }
 
+/** A text of memory in the form in which it may reach the model. */
+export interface Recalled {
+  handing: 'replace' | 'keep' | 'drop';
+  text?: string;
+}
+
 export interface Reply {
   id: number | null;
-  type: 'hello' | 'verdict' | 'error';
-  decision?: 'allow' | 'refuse' | 'ask';
-  judged?: boolean;
+  type: string;
+  texts?: Recalled[];
+  decision?: string;
   reason?: Reason;
-  mode?: string;
   code?: string;
-  message?: string;
+}
+
+/** A line of the child; nothing if it is none of memfw. */
+export function replyOf(line: string): Reply | undefined {
+  let value;
+  try {
+    value = record(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+  const type = string(value?.type);
+  if (!value || type === undefined || !(value.id === null || Number.isSafeInteger(value.id))) return undefined;
+  const reply: Reply = { id: value.id as number | null, type };
+  if (type === 'error') reply.code = string(value.code) ?? '';
+  if (type === 'recalled') {
+    if (!Array.isArray(value.texts) || !value.texts.every(isRecalled)) return undefined;
+    reply.texts = value.texts;
+  }
+  if (type === 'verdict') {
+    const decision = string(value.decision);
+    if (!decision || !['allow', 'refuse', 'ask'].includes(decision)) return undefined;
+    reply.decision = decision;
+    if (decision === 'allow') return reply;
+    const { what, text, codes } = record(value.reason) ?? {};
+    if (typeof what !== 'string' || typeof text !== 'string' || !Array.isArray(codes)) return undefined;
+    reply.reason = { what, text, codes: codes.map(String) };
+  }
+  return reply;
+}
+
+function isRecalled(value: unknown): value is Recalled {
+  const { handing, text } = record(value) ?? {};
+  return handing === 'replace' ? typeof text === 'string' : handing === 'keep' || handing === 'drop';
 }
 
 export class Link {
   private readonly program: string;
+  private readonly env: NodeJS.ProcessEnv;
   private readonly warn: (text: string) => void;
   private child: ChildProcess | undefined;
   private waiting = new Map<number, (reply: Reply | undefined) => void>();
@@ -43,9 +85,15 @@ export class Link {
   private next = 1;
   private failures = 0;
   private notBefore = 0;
+  private isGreeted = false;
+  private isFull = false;
+  private missed = 0;
+  /** Since when the child has said nothing to what it was asked. */
+  private silentSince: number | undefined;
 
-  constructor(program: string, warn: (text: string) => void) {
+  constructor(program: string, env: NodeJS.ProcessEnv, warn: (text: string) => void) {
     this.program = program;
+    this.env = env;
     this.warn = warn;
   }
 
@@ -53,23 +101,26 @@ export class Link {
   start(): boolean {
     if (this.child) return true;
     if (Date.now() < this.notBefore) return false;
-    const env: NodeJS.ProcessEnv = {};
-    for (const name of VARIABLES) if (process.env[name] !== undefined) env[name] = process.env[name];
     // An argument vector, never a shell.
     let child: ChildProcess;
     try {
-      child = spawn(this.program, ['link'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+      child = spawn(this.program, ['link'], { env: this.env, stdio: ['pipe', 'pipe', 'ignore'] });
     } catch (error) {
       this.rested(String(error));
       return false;
     }
     this.child = child;
     this.rest = '';
+    this.isGreeted = false;
+    this.isFull = false;
+    this.missed = 0;
+    this.silentSince = undefined;
     child.once('error', (error) => this.ended(child, error.message));
     child.once('exit', (code, signal) => this.ended(child, `it ended with ${signal ?? code}`));
     // An exit says more than a broken pipe.
     child.stdin!.on('error', () => undefined);
     child.stdout!.setEncoding('utf8');
+    child.stdout!.on('error', () => undefined);
     child.stdout!.on('data', (text: string) => this.read(child, text));
     // The child never keeps the agent alive; it ends when its standard input does.
     child.unref();
@@ -78,8 +129,13 @@ export class Link {
     return true;
   }
 
-  /** Asks whether a call may write; nothing if there is no answer in time. */
-  check(call: object, timeoutMs: number): Promise<Reply | undefined> {
+  /** Says something that needs no answer. */
+  tell(type: string, body: object): void {
+    if (this.child) this.send({ id: this.next++, type, ...body });
+  }
+
+  /** Asks memfw; nothing if there is no answer in time. */
+  ask(type: string, body: object, timeoutMs: number): Promise<Reply | undefined> {
     if (this.waiting.size >= MAX_WAITING || !this.start()) return Promise.resolve(undefined);
     const id = this.next++;
     return new Promise((resolve) => {
@@ -88,20 +144,54 @@ export class Link {
         this.waiting.delete(id);
         resolve(reply);
       };
+      const missed = () => {
+        if (!this.waiting.has(id)) return;
+        done(undefined);
+        this.miss();
+      };
       // A reply may have come while something else kept the agent busy: it is read before the call goes on.
-      const timer = setTimeout(() => setImmediate(() => done(undefined)), timeoutMs);
+      const timer = setTimeout(() => setImmediate(missed), timeoutMs);
       this.waiting.set(id, done);
-      this.send({ id, type: 'check', deadline_ms: timeoutMs, ...call });
+      if (!this.send({ id, type, deadline_ms: timeoutMs, ...body })) missed();
     });
   }
 
-  /** Ends the child. */
+  /** Ends the child, for which nothing is down. */
   stop(): void {
-    this.child?.stdin?.end();
+    const { child } = this;
+    this.child = undefined;
+    for (const done of [...this.waiting.values()]) done(undefined);
+    if (!child) return;
+    child.stdin!.end();
+    const timer = setTimeout(() => child.kill('SIGKILL'), END_LIMIT);
+    timer.unref();
+    child.once('exit', () => clearTimeout(timer));
   }
 
-  private send(message: object): void {
-    this.child?.stdin?.write(`${JSON.stringify(message)}\n`);
+  /** Whether there was room for a message. */
+  private send(message: object): boolean {
+    const stdin = this.child?.stdin;
+    if (!stdin) return false;
+    const line = lineOf(message);
+    if (stdin.writableLength + Buffer.byteLength(line) > MAX_BUFFERED) {
+      if (!this.isFull) this.warn('memfw link does not keep up: until it does, writes and reads are not checked');
+      this.isFull = true;
+      return false;
+    }
+    stdin.write(line);
+    this.silentSince ??= Date.now();
+    return true;
+  }
+
+  /** A call got no answer in time. */
+  private miss(): void {
+    const { child } = this;
+    this.missed += 1;
+    const silent = Date.now() - (this.silentSince ?? Date.now());
+    if (!child || this.missed < HUNG.missed || silent < (this.isGreeted ? HUNG.silent : HUNG.starting)) return;
+    this.ended(child, 'it did not answer');
+    // A stopped process takes no other signal.
+    child.kill('SIGKILL');
   }
 
   private read(child: ChildProcess, text: string): void {
@@ -110,21 +200,26 @@ export class Link {
     this.rest = lines.pop() ?? '';
     if (this.rest.length > MAX_REPLY) child.kill();
     for (const line of lines) {
-      let reply: Reply;
-      try {
-        reply = JSON.parse(line) as Reply;
-      } catch {
+      const reply = replyOf(line);
+      if (!reply) {
         child.kill();
         return;
       }
+      this.isGreeted = true;
+      this.isFull = false;
+      this.missed = 0;
+      this.silentSince = undefined;
       if (reply.type === 'error' && reply.code === 'version') {
-        this.warn(`memfw does not speak version ${VERSION} of the protocol: install the plugin again`);
+        if (this.failures === 0) {
+          this.warn(`memfw does not speak version ${VERSION} of the protocol: install the plugin again`);
+        }
         child.kill();
         return;
       }
-      if (reply.type === 'verdict') this.failures = 0;
+      if (reply.type === 'verdict' || reply.type === 'recalled') this.failures = 0;
       if (reply.id !== null) this.waiting.get(reply.id)?.(reply);
     }
+    if (this.waiting.size > 0) this.silentSince ??= Date.now();
   }
 
   private ended(child: ChildProcess, why: string): void {
@@ -138,6 +233,8 @@ export class Link {
     this.failures += 1;
     const wait = Math.min(BACK_OFF.first * 2 ** (this.failures - 1), BACK_OFF.most);
     this.notBefore = Date.now() + wait;
-    this.warn(`memfw link is down (${why}): writes are not checked before they happen, and the daemon guards`);
+    // Once, until it answers again.
+    if (this.failures > 1) return;
+    this.warn(`memfw link is down (${why}): writes and reads are not checked, and the daemon guards`);
   }
 }

@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod marker;
+mod readers;
 
 use clap::Args as ClapArgs;
+use readers::Readers;
 use serde_json::{Value, json};
 
 use super::shared::{
@@ -58,7 +60,7 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
   };
   let name = lookup::bare_id(&args.name);
   if let Some((id, places)) = lookup::find_marked(&ledger, name)? {
-    return marker::explain(context, &id, &places, args.json);
+    return marker::explain(context, &ledger, (&id, &places), args.json);
   }
   let item =
     find_item(&ledger, name).map_err(|failure| failure.maybe_hint(nearest_code(&args.name)))?;
@@ -93,6 +95,8 @@ struct Case {
   excused: Option<String>,
   /// Codes that are allowed for the source.
   allowed: Vec<Code>,
+  /// The sessions that have read it.
+  readers: Readers,
   /// The request of the owner for which the text was written, if it is known and can be read.
   request: Option<Request>,
 }
@@ -123,6 +127,7 @@ impl Case {
       by_rules: trust_of(&config.trust_rules, &item.source, &[]),
       excused,
       allowed,
+      readers: Readers::of_item(ledger, &item)?,
       request: item.trail.request.and_then(|hash| ledger.request(hash).ok().flatten()),
       item,
     })
@@ -174,6 +179,7 @@ impl Case {
       "findings": self.found.iter().map(finding).collect::<Vec<_>>(),
       "sensitivity": self.sensitivity.as_str(),
       "instructions": self.is_instructions,
+      "read_by": self.readers.to_json(),
       "excused": self.excused,
       "allowed": self.allowed.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
     })
@@ -244,6 +250,7 @@ impl Case {
       let codes: Vec<&str> = self.allowed.iter().map(|code| code.as_str()).collect();
       page.row("allowed", &format!("its source: {}", codes.join(" ")))?;
     }
+    self.readers.print(&page)?;
     if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
       page.row("review", &format!("{} by {}", time::rfc3339(at), terminal(by)))?;
     }

@@ -1,12 +1,25 @@
-//! `memfw link`: a child process of a plugin inside the agent, which asks before a write (docs/link.md).
+//! `memfw link`: a child process of a plugin inside the agent, which asks before a write and before a read
+//! (docs/link.md).
 //!
 //! It reads requests from standard input, one at a time, and ends with it. It changes no memory file, and runs no
 //! other program. If it cannot judge, the call goes on, and the daemon judges after the write.
 #![forbid(unsafe_code)]
 
-use std::{io, time::Duration};
+mod own;
+pub(super) mod reads;
+
+use std::{
+  cell::{OnceCell, RefCell},
+  io,
+  path::{Path, PathBuf},
+  sync::Arc,
+  time::Duration,
+};
 
 use clap::Args as ClapArgs;
+
+use own::OwnFiles;
+use reads::Reads;
 
 use crate::{
   app::{
@@ -18,8 +31,8 @@ use crate::{
   engine::{Engine, EngineError, Foreseen, Target},
   files::RealFs,
   link::{
-    Ask, Change, Decision, Reason, Reply, Session, change::new_lines, limits::MAX_LINE_BYTES,
-    message::Fault,
+    Ask, Call, Change, Decision, Files, Outcome, Question, Reason, Reply, Session,
+    change::new_lines, limits::MAX_LINE_BYTES, message::Fault, outcome::lossy,
   },
   os::{Clock as _, LinkLock, SystemClock},
   provenance::{Attribution, Source},
@@ -64,6 +77,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
         },
       };
       context.out.json_line(&reply)?;
+      judge.record_reads();
     }
   }
 }
@@ -73,9 +87,11 @@ struct CallJudge<'c> {
   context: &'c Context,
   config: Config,
   /// The guarded directories, or why there are none.
-  places: Result<Places, String>,
+  places: Result<Arc<Places>, String>,
   /// The engine on a ledger that is only read; opened again after a failure.
   engine: Option<Engine<RealFs>>,
+  reads: Reads,
+  own: OwnFiles,
 }
 
 impl<'c> CallJudge<'c> {
@@ -83,8 +99,10 @@ impl<'c> CallJudge<'c> {
     let found = context.discover(&config, &[]);
     let env = &context.surroundings.env;
     let places = found.map(|found| Places::new(env, &config, found.workspaces, found.shapes));
-    let places = places.map_err(|failure| failure.error);
-    Self { context, config, places, engine: None }
+    let places = places.map(Arc::new).map_err(|failure| failure.error);
+    let roots = places.as_ref().map_or(&[][..], |places: &Arc<Places>| &places.roots);
+    let own = OwnFiles::of(context, &config, roots);
+    Self { context, config, places, engine: None, reads: Reads::default(), own }
   }
 
   /// Loads what the first judgement needs, so that the first call does not wait for it.
@@ -95,7 +113,8 @@ impl<'c> CallJudge<'c> {
     let target = Target::new(root, "MEMORY.md".as_ref());
     let nobody = Attribution::without_evidence(Source::unknown());
     let text = "- The office is on the second floor.\n".to_owned();
-    let warm = self.engine().and_then(|engine| Ok(engine.foresee(&target, ("", text), &nobody)?));
+    let warm =
+      self.engine().and_then(|engine| Ok(engine.foresee(&target, (b"", text.into()), &nobody)?));
     if warm.is_err() {
       // A call finds out why.
       self.engine = None;
@@ -118,7 +137,14 @@ impl<'c> CallJudge<'c> {
   }
 
   fn answer(&mut self, ask: &Ask, came: Duration) -> Reply {
-    match self.judge(ask, came) {
+    let answered = match &ask.what {
+      Question::Check(call) => self.judge(ask, call, came),
+      Question::Recall(recall) => self
+        .recall(ask.id, recall)
+        .map(|reply| if ask.is_late(came) { late(ask.id) } else { reply }),
+      Question::Inject(inject) => Ok(self.inject(ask.id, inject)),
+    };
+    match answered {
       Ok(reply) => reply,
       Err(failure) => {
         self.engine = None;
@@ -127,20 +153,24 @@ impl<'c> CallJudge<'c> {
     }
   }
 
-  fn judge(&mut self, ask: &Ask, came: Duration) -> Result<Reply, Failure> {
-    let Ask { id, call, .. } = ask;
-    let limit = Duration::from_millis(ask.deadline_ms.into());
-    let is_late = || SystemClock.monotonic().saturating_sub(came) >= limit;
-    let late = || Reply::failed(Some(*id), Fault::Deadline, "the verdict came too late");
+  fn judge(&mut self, ask: &Ask, call: &Call, came: Duration) -> Result<Reply, Failure> {
+    let id = &ask.id;
+    let is_late = || ask.is_late(came);
+    let late = || late(*id);
     let unjudged = |note: &str| Ok(Reply::allowed(*id, false, Some(note.to_owned())));
+    if self.own.has(call) {
+      return Ok(own::refusal(*id));
+    }
     let mode = self.mode();
     let places = match &self.places {
-      Ok(places) => places,
+      Ok(places) => Arc::clone(places),
       Err(why) => return Ok(Reply::failed(Some(*id), Fault::Unavailable, why.as_str())),
     };
-    let Some((root, rel)) = places.memory_file(call) else {
+    let named = call.change.as_ref().map(Change::names).unwrap_or_default();
+    let is_memory = |named: &str| places.memory_file(call, named).is_some();
+    if !is_memory(&call.path) && !named.into_iter().any(is_memory) {
       return unjudged("this is no memory file that memfw guards");
-    };
+    }
     if mode == LinkWrites::Quarantine {
       return unjudged("`link.writes` is `quarantine`: the text is judged after the write");
     }
@@ -153,25 +183,41 @@ impl<'c> CallJudge<'c> {
     if is_late() {
       return Ok(late());
     }
-    let target = Target::new(&root, &rel);
     let config = self.config.clone();
     let engine = self.engine()?;
-    let Some(before) = engine.current_text(&target)? else {
-      return unjudged("the file cannot be read now");
-    };
-    let path = rel.to_string_lossy();
-    let Some(after) = change.applied_to(&before, &path) else {
-      return unjudged("the tool would fail");
-    };
-    let text = new_lines(&before, &after);
-    let from = attribution(call, (&root, &rel), &text, &config, SystemClock.now());
-    let foreseen = engine.foresee(&target, (&before, after), &from)?;
+    let world =
+      World { call, places: &places, engine: RefCell::new(engine), failed: OnceCell::new() };
+    let outcomes = change.outcomes(&call.path, &world);
+    if let Some(error) = world.failed.into_inner() {
+      return Err(error.into());
+    }
+    let engine = world.engine.into_inner();
+    let mut poisoned = None;
+    'files: for Outcome { file, versions } in outcomes {
+      let Some((root, rel)) = places.memory(&file) else { continue };
+      let target = Target::new(&root, &rel);
+      // What cannot be read is no reason to let a text through.
+      let before = engine.current(&target)?.unwrap_or_default();
+      for version in versions {
+        if is_late() {
+          return Ok(late());
+        }
+        let after = version.over(&before);
+        let text = new_lines(&lossy(&before), &lossy(&after));
+        let from = attribution(call, (&root, &rel), &text, &config, SystemClock.now());
+        let foreseen = engine.foresee(&target, (&before, after), &from)?;
+        if !foreseen.is_clean() {
+          poisoned = Some((target, foreseen));
+          break 'files;
+        }
+      }
+    }
     if is_late() {
       return Ok(late());
     }
-    if foreseen.is_clean() {
+    let Some((target, foreseen)) = poisoned else {
       return Ok(Reply::allowed(*id, true, None));
-    }
+    };
     let took_ms = SystemClock.monotonic().saturating_sub(came).as_secs_f64() * 1e3;
     let items = match mode {
       // The owner decides at once, so nothing waits.
@@ -179,7 +225,7 @@ impl<'c> CallJudge<'c> {
       _ => self.seal(&target, &foreseen, took_ms),
     };
     let decision = if mode == LinkWrites::Ask { Decision::Ask } else { Decision::Refuse };
-    Ok(Reply::stopped(*id, decision, reason_of(&path, &foreseen, items)))
+    Ok(Reply::stopped(*id, decision, reason_of(&target.rel.to_string_lossy(), &foreseen, items)))
   }
 
   /// Seals the texts of a refused call; their ids, or none if that is not possible now.
@@ -193,6 +239,47 @@ impl<'c> CallJudge<'c> {
       Err(failure) => {
         tracing::warn!(error = %failure.error, "a refused text could not be sealed");
         vec![]
+      }
+    }
+  }
+}
+
+impl Ask {
+  /// Whether the plugin no longer waits for the reply to a request that came then.
+  fn is_late(&self, came: Duration) -> bool {
+    let limit = Duration::from_millis(self.deadline_ms.into());
+    SystemClock.monotonic().saturating_sub(came) >= limit
+  }
+}
+
+fn late(id: u64) -> Reply {
+  Reply::failed(Some(id), Fault::Deadline, "the reply came too late")
+}
+
+/// The files that a call can reach.
+struct World<'a> {
+  call: &'a Call,
+  places: &'a Places,
+  engine: RefCell<&'a mut Engine<RealFs>>,
+  /// Why a file could not be read, if that is no fault of the file.
+  failed: OnceCell<EngineError>,
+}
+
+impl Files for World<'_> {
+  fn place(&self, named: &str) -> Option<PathBuf> {
+    match self.places.memory_file(self.call, named) {
+      Some((root, rel)) => Some(root.join(rel)),
+      None => self.places.place(self.call, named),
+    }
+  }
+
+  fn content(&self, file: &Path) -> Option<Vec<u8>> {
+    let (root, rel) = self.places.below(file)?;
+    match self.engine.borrow_mut().current(&Target::new(&root, &rel)) {
+      Ok(bytes) => bytes,
+      Err(error) => {
+        self.failed.set(error).ok();
+        None
       }
     }
   }

@@ -7,6 +7,8 @@ mod plugin;
 mod retrust;
 mod state;
 
+pub(super) use plugin::installed as plugin_dir;
+
 pub use args::{AgentArgs, AgentStatusArgs, InstallArgs, NAME, RetrustArgs, UninstallArgs};
 
 use crate::{

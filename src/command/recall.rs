@@ -173,7 +173,7 @@ fn read(
 }
 
 /// The content of a file; `None` if it does not exist. Opened for reading only, which wakes no daemon.
-fn bytes_of(row: &FileRow, config: &Config) -> Result<Option<Vec<u8>>, Failure> {
+pub(super) fn bytes_of(row: &FileRow, config: &Config) -> Result<Option<Vec<u8>>, Failure> {
   let refused = |why: String| {
     Failure::unavailable(format!("`{}` cannot be read: {why}", shown(&row.path)))
       .hint("`memfw status` lists what is not guarded")

@@ -72,6 +72,13 @@ impl Event {
     event
   }
 
+  /// Sets the agent's session.
+  #[must_use]
+  pub fn session(mut self, session: &str) -> Self {
+    self.0.session = Some(session.to_owned());
+    self
+  }
+
   /// Sets the layer, the codes, the score, and the action.
   #[must_use]
   pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {

@@ -4,6 +4,8 @@
 //! judge it right after the write, with the origin that the plugin observed; no file is changed.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
+
 use super::{
   Engine, EngineError, Event, EventKind, Target, attribute::item_origin, judge::BlockJudgement,
   origin::Origin, redact::origin_in, view::View,
@@ -11,13 +13,18 @@ use super::{
 use crate::{
   detect::{Action, Code, Layer},
   files::{Fs, FsError, MemoryFile as _},
-  memory::{BlockId, Redaction, RedactionKind},
+  memory::{
+    BlockId, BlockKind, Document, Known, Line, LineHash, Redaction, RedactionKind, line::LineKind,
+  },
   provenance::{Attribution, Source, State},
-  store::{AttributionRecord, ItemOrigin, OriginRecord, Pending},
+  store::{AttributionRecord, FileRow, ItemOrigin, OriginRecord, Pending},
 };
 
 /// The name under which the ledger notes that a text did not get into its file.
 const REFUSED: &str = "refused before it was written";
+
+/// In a file with more blocks, code inside lists and quotes is not told from other text (a choice).
+const MAX_BLOCKS_IN_DEPTH: usize = 2000;
 
 /// What would be taken out of a version.
 pub struct Foreseen {
@@ -62,36 +69,94 @@ impl Foreseen {
   }
 }
 
+/// The lines of a file, each with whether it is inside code or HTML.
+#[derive(Default)]
+struct There(HashSet<(LineHash, bool)>);
+
+impl There {
+  fn new(bytes: &[u8]) -> Self {
+    let document = Document::parse(bytes, &Known::default());
+    Self(lines(&document).map(|(line, is_inside)| (line.hash, is_inside)).collect())
+  }
+
+  /// Whether all lines of a text that would be taken out were there, in the same way.
+  fn has(&self, document: &Document, gone: &Redaction) -> bool {
+    let is_of = |line: &Line| line.span.start < gone.span.end && gone.span.start < line.span.end;
+    let mut of = lines(document).filter(|(line, _)| is_of(line)).peekable();
+    of.peek().is_some() && of.all(|(line, is_inside)| self.0.contains(&(line.hash, is_inside)))
+  }
+
+  /// The lines that were inside code or HTML only, and are not any more.
+  fn shown_now(&self, after: &[u8]) -> Vec<u8> {
+    if !self.0.iter().any(|(_, is_inside)| *is_inside) {
+      return vec![];
+    }
+    let document = Document::parse(after, &Known::default());
+    let is_new =
+      |line: &Line| self.0.contains(&(line.hash, true)) && !self.0.contains(&(line.hash, false));
+    let lines = lines(&document).filter(|(line, is_inside)| !is_inside && is_new(line));
+    lines.flat_map(|(line, _)| after.get(line.span.clone()).unwrap_or_default()).copied().collect()
+  }
+}
+
+/// The lines with text, each with whether it is inside code or HTML.
+fn lines(document: &Document) -> impl Iterator<Item = (&Line, bool)> {
+  // Code inside lists is looked for only where that is quick.
+  let is_short = document.blocks().len() < MAX_BLOCKS_IN_DEPTH;
+  document.blocks().iter().flat_map(move |block| {
+    let is_block = matches!(block.kind, BlockKind::Code | BlockKind::Html);
+    let is_inside = move |line: &Line| {
+      is_block || is_short && document.enclosure(line.span.end.saturating_sub(1)).is_some()
+    };
+    let text = block.lines.iter().filter(|line| line.kind == LineKind::Text);
+    text.map(move |line| (line, is_inside(line)))
+  })
+}
+
 impl<F: Fs> Engine<F> {
-  /// The current text of a file: empty if it does not exist, `None` if memfw cannot read it as text.
-  pub fn current_text(&mut self, target: &Target) -> Result<Option<String>, EngineError> {
+  /// The current bytes of a file: empty if it does not exist, `None` if memfw cannot read it.
+  pub fn current(&mut self, target: &Target) -> Result<Option<Vec<u8>>, EngineError> {
     match self.files.stamp(target) {
       Ok(Some(_)) => {}
-      Ok(None) => return Ok(Some(String::new())),
+      Ok(None) => return Ok(Some(vec![])),
       Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(None),
       Err(error) => return Err(error),
     }
     let Ok(file) = self.files.open(target)? else { return Ok(None) };
-    Ok(String::from_utf8(file.read_all()?).ok())
+    Ok(Some(file.read_all()?))
   }
 
   /// What the urgent pass would take out of `after`, if the text that `before` does not have came from there.
   pub fn foresee(
     &mut self,
     target: &Target,
-    (before, after): (&str, String),
+    (before, after): (&[u8], Vec<u8>),
     from: &Attribution,
   ) -> Result<Foreseen, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let origin = Origin::attributed(&self.config, from, &OriginRecord::default());
-    let view = self.view_as(target, row.as_ref(), after.into_bytes(), origin, None, true)?;
+    let there = There::new(before);
+    let shown = there.shown_now(&after);
+    let foreseen = self.foresee_as(target, row.as_ref(), after, origin.clone(), &there)?;
+    if shown.is_empty() || !foreseen.is_clean() {
+      return Ok(foreseen);
+    }
+    // The ledger knows these lines, but nobody has judged them as what they become.
+    self.foresee_as(target, None, shown, origin, &There::default())
+  }
+
+  fn foresee_as(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    after: Vec<u8>,
+    origin: Origin,
+    there: &There,
+  ) -> Result<Foreseen, EngineError> {
+    let view = self.view_as(target, row, after, origin, None, true)?;
     let mut gone = view.urgent().redactions;
     // Text that is there already is not this call's: the daemon deals with it.
-    gone.retain(|one| {
-      let text = std::str::from_utf8(&one.original);
-      let is_there = text.is_ok_and(|text| before.contains(text.trim()));
-      one.kind == RedactionKind::Quarantine && !is_there
-    });
+    gone.retain(|one| one.kind == RedactionKind::Quarantine && !there.has(&view.document, one));
     Ok(Foreseen { view, gone })
   }
 

@@ -1,12 +1,15 @@
 //! What a tool call would leave in a file.
 //!
-//! It follows the agent's own tools. Where a tool would fail there is no result, and nothing to judge.
+//! It follows the agent's own tools. Where it cannot tell what a tool would do, it has more than one answer, and all
+//! of them are judged: no text is let through because memfw did not foresee how it gets in.
 #![forbid(unsafe_code)]
 
 use serde::Deserialize;
 
 use super::{
+  edits,
   limits::{MAX_EDITS, MAX_TEXT_BYTES},
+  outcome::{Edit, Files, Outcome, Version},
   patch,
 };
 
@@ -18,21 +21,12 @@ pub enum Change {
   Write(String),
   /// Text at the end.
   Append(String),
-  /// Replacements, each of a text that occurs once.
+  /// Replacements in the content before the call, each of a text that occurs once.
   Edits(Vec<Edit>),
   /// A patch as the tool `apply_patch` takes it; it may change other files as well.
   Patch(String),
   /// A command; what it would write is not known before it has run.
   Command(String),
-}
-
-/// One replacement.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct Edit {
-  /// The text that goes.
-  pub old: String,
-  /// The text that comes.
-  pub new: String,
 }
 
 impl Change {
@@ -48,29 +42,31 @@ impl Change {
     texts <= MAX_TEXT_BYTES
   }
 
-  /// The content of the file named `path` after the change; `None` if the tool would fail, or if the result is
-  /// not known.
-  pub fn applied_to(&self, before: &str, path: &str) -> Option<String> {
+  /// The names of the files that the call may change, other than the one that it is about.
+  pub fn names(&self) -> Vec<&str> {
     match self {
-      Self::Write(text) => Some(text.clone()),
-      Self::Append(text) => {
-        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-        Some(format!("{before}{gap}{text}"))
-      }
-      Self::Edits(edits) => {
-        let mut text = before.to_owned();
-        for edit in edits {
-          // The tool refuses a text that occurs more than once.
-          let (head, tail) = text.split_once(edit.old.as_str()).filter(|_| !edit.old.is_empty())?;
-          if tail.contains(edit.old.as_str()) {
-            return None;
-          }
-          text = format!("{head}{}{tail}", edit.new);
-        }
-        Some(text)
-      }
-      Self::Patch(text) => patch::apply(text, before, path),
-      Self::Command(_) => None,
+      Self::Patch(text) => patch::names(text),
+      _ => vec![],
+    }
+  }
+
+  /// What the call may leave in the file named `path`, and in others that a patch names; each of it is judged.
+  /// Empty if the call changes no file, or if that is known only after it has run.
+  pub fn outcomes(&self, path: &str, files: &dyn Files) -> Vec<Outcome> {
+    let of_file = |versions: &dyn Fn(&[u8]) -> Vec<Version>| {
+      let file = files.place(path);
+      let outcome = file.map(|file| {
+        let before = files.content(&file).unwrap_or_default();
+        Outcome { versions: versions(&before), file }
+      });
+      outcome.into_iter().collect()
+    };
+    match self {
+      Self::Write(text) => of_file(&|_| vec![Version::Content(text.clone().into_bytes())]),
+      Self::Append(text) => of_file(&|_| vec![Version::Added(text.clone())]),
+      Self::Edits(edits) => of_file(&|before| edits::versions(before, edits)),
+      Self::Patch(text) => patch::outcomes(text, path, files),
+      Self::Command(_) => vec![],
     }
   }
 }
@@ -93,6 +89,8 @@ pub fn new_lines(before: &str, after: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+  use std::path::{Path, PathBuf};
+
   use super::*;
 
   fn edit(old: &str, new: &str) -> Edit {
@@ -101,18 +99,31 @@ mod tests {
 
   #[test]
   fn a_change_gives_what_the_tool_would_leave() {
-    let before = "- a\n- b\n";
-    let after = |change: Change| change.applied_to(before, "MEMORY.md");
+    struct One;
+    impl Files for One {
+      fn place(&self, named: &str) -> Option<PathBuf> {
+        Some(named.into())
+      }
+      fn content(&self, _: &Path) -> Option<Vec<u8>> {
+        Some(b"- a\n- b\n".to_vec())
+      }
+    }
+    let after = |change: Change| {
+      let outcome = change.outcomes("MEMORY.md", &One).into_iter().next()?;
+      let version = outcome.versions.into_iter().next()?;
+      Some(String::from_utf8(version.over(b"- a\n- b\n")).unwrap())
+    };
     assert_eq!(after(Change::Write("x".into())).as_deref(), Some("x"));
     assert_eq!(after(Change::Append("- c\n".into())).as_deref(), Some("- a\n- b\n- c\n"));
-    let edits = vec![edit("- a", "- A"), edit("- A\n", "- A\n- z\n")];
-    assert_eq!(after(Change::Edits(edits)).as_deref(), Some("- A\n- z\n- b\n"));
-    // The tool fails: the text is missing, ambiguous, or empty.
+    let edits = vec![edit("- a", "- A"), edit("- b\n", "- B\n- z\n")];
+    assert_eq!(after(Change::Edits(edits)).as_deref(), Some("- A\n- B\n- z\n"));
+    // The tool fails, if it is the tool that is known: the text is missing, ambiguous, or empty.
     for old in ["- c", "- ", ""] {
-      assert_eq!(after(Change::Edits(vec![edit(old, "x")])), None, "{old:?}");
+      let after = after(Change::Edits(vec![edit(old, "x")]));
+      assert_eq!(after.as_deref(), Some("- a\n- b\nx"), "{old:?}");
     }
     assert_eq!(after(Change::Command("rm -r /".into())), None);
-    assert_eq!(Change::Append("b".into()).applied_to("a", "").as_deref(), Some("a\nb"));
+    assert_eq!(Version::Added("b".into()).over(b"a"), b"a\nb");
   }
 
   #[test]

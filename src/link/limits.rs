@@ -16,6 +16,17 @@ pub const MAX_NAME_BYTES: usize = 4096;
 pub const MAX_HEARD: usize = 64;
 /// Longest passage of one piece, in bytes.
 pub const MAX_PASSAGE_BYTES: usize = 64 << 10;
+/// Most texts of one `recall`: the files of a start, or the results of a search.
+pub const MAX_TEXTS: usize = 128;
+/// Bytes of all texts of one `recall` that the plugin sends itself.
+pub const MAX_RECALL_BYTES: usize = 1 << 20;
+/// Longest name of a way by which text reaches a model, in bytes.
+pub const MAX_VIA_BYTES: usize = 64;
+/// Longest text that is handed out, in bytes: more than an agent gives a model of one file (20,000 characters) or
+/// of one result (100,000).
+pub const MAX_HANDED_BYTES: usize = 256 << 10;
+/// Bytes of all texts of one reply.
+pub const MAX_REPLY_BYTES: usize = 2 << 20;
 /// How long a plugin waits for a verdict if it does not say, in milliseconds.
 pub const DEADLINE_MS: u32 = 50;
 /// The longest that a plugin may wait, in milliseconds.

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::change::Change;
+use super::{
+  change::Change,
+  recall::{Inject, Recall, Recalled},
+};
 
 /// A line of a plugin.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -26,6 +29,10 @@ pub enum Body {
   Hello(Hello),
   /// Asks whether a tool call may write.
   Check(Box<Call>),
+  /// Asks in which form memory may reach the model.
+  Recall(Box<Recall>),
+  /// Says which run got the texts of earlier requests.
+  Inject(Box<Inject>),
 }
 
 /// The handshake.
@@ -144,6 +151,16 @@ pub enum Answer {
     /// Why it may not write.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Box<Reason>>,
+  },
+  /// The texts in the form in which they may reach the model.
+  Recalled {
+    /// One for each that was asked for, in order.
+    texts: Vec<Recalled>,
+  },
+  /// It is on record which run got the texts.
+  Injected {
+    /// How many entries.
+    entries: u64,
   },
   /// The request was not carried out.
   Error(Failed),

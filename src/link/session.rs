@@ -4,11 +4,13 @@
 use serde::Deserialize;
 
 use super::{
+  lenient::mended,
   limits::{
     DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_PASSAGE_BYTES,
     VERSION,
   },
   message::{Answer, Body, Call, Fault, Heard, Reply, Request},
+  recall::{Inject, Recall},
 };
 
 /// What memfw says about itself in the handshake.
@@ -28,8 +30,30 @@ pub struct Ask {
   pub id: u64,
   /// How long the plugin waits, in milliseconds.
   pub deadline_ms: u32,
-  /// The tool call.
-  pub call: Box<Call>,
+  /// What is asked.
+  pub what: Question,
+}
+
+/// What a plugin asks after the handshake.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+  /// Whether a tool call may write.
+  Check(Box<Call>),
+  /// In which form memory may reach the model.
+  Recall(Box<Recall>),
+  /// Which run got it.
+  Inject(Box<Inject>),
+}
+
+impl Question {
+  /// What is longer than its limit.
+  fn over_limit(&self) -> Option<&'static str> {
+    match self {
+      Self::Check(call) => over_limit(call),
+      Self::Recall(recall) => recall.over_limit(),
+      Self::Inject(inject) => inject.over_limit(),
+    }
+  }
 }
 
 /// The id alone, which a request may have that is wrong otherwise.
@@ -49,7 +73,9 @@ impl Session {
     if line.len() > MAX_LINE_BYTES {
       return Err(Self::too_long());
     }
-    let request: Request = match serde_json::from_slice(line) {
+    let parsed = serde_json::from_slice(line)
+      .or_else(|error| mended(line).and_then(|line| serde_json::from_str(&line).ok()).ok_or(error));
+    let request: Request = match parsed {
       Ok(request) => request,
       Err(error) => {
         let id = serde_json::from_slice::<Numbered>(line).ok().and_then(|numbered| numbered.id);
@@ -75,16 +101,12 @@ impl Session {
         };
         Err(Reply { id, body })
       }
-      Body::Check(_) if !self.is_greeted => {
+      _ if !self.is_greeted => {
         Err(Reply::failed(id, Fault::NoHello, "the first request must be `hello`"))
       }
-      Body::Check(call) => {
-        if let Some(what) = over_limit(&call) {
-          return Err(Reply::failed(id, Fault::TooLarge, format!("{what} is too long")));
-        }
-        let wanted = request.deadline_ms.unwrap_or(DEADLINE_MS);
-        Ok(Ask { id: request.id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), call })
-      }
+      Body::Check(call) => ask(request.id, request.deadline_ms, Question::Check(call)),
+      Body::Recall(recall) => ask(request.id, request.deadline_ms, Question::Recall(recall)),
+      Body::Inject(inject) => ask(request.id, request.deadline_ms, Question::Inject(inject)),
     }
   }
 
@@ -93,6 +115,15 @@ impl Session {
     let why = format!("a line has at most {MAX_LINE_BYTES} bytes");
     Reply::failed(None, Fault::TooLarge, why)
   }
+}
+
+/// A question that keeps the limits.
+fn ask(id: u64, deadline_ms: Option<u32>, what: Question) -> Result<Ask, Reply> {
+  if let Some(what) = what.over_limit() {
+    return Err(Reply::failed(Some(id), Fault::TooLarge, format!("{what} is too long")));
+  }
+  let wanted = deadline_ms.unwrap_or(DEADLINE_MS);
+  Ok(Ask { id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), what })
 }
 
 /// What in a call is longer than its limit.
@@ -126,7 +157,11 @@ mod tests {
   use serde_json::json;
 
   use super::*;
-  use crate::link::{Change, HeardKind, limits::MAX_TEXT_BYTES};
+  use crate::link::{
+    Change, HeardKind,
+    limits::{MAX_TEXT_BYTES, MAX_TEXTS},
+    recall::Wanted,
+  };
 
   fn line(value: &serde_json::Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap()
@@ -159,10 +194,50 @@ mod tests {
     });
     let ask = greeted().read(&line(&check)).unwrap();
     assert_eq!((ask.id, ask.deadline_ms), (7, 80));
-    assert_eq!(ask.call.heard.first().unwrap().kind, HeardKind::Tool);
-    assert!(matches!(ask.call.change, Some(Change::Edits(_))));
+    let Question::Check(call) = ask.what else { panic!("{:?}", ask.what) };
+    assert_eq!(call.heard.first().unwrap().kind, HeardKind::Tool);
+    assert!(matches!(call.change, Some(Change::Edits(_))));
     let patient = json!({ "id": 8, "type": "check", "deadline_ms": 99_999_999 });
     assert_eq!(greeted().read(&line(&patient)).unwrap().deadline_ms, MAX_DEADLINE_MS);
+  }
+
+  #[test]
+  fn a_recall_is_read_and_its_sizes_have_limits() {
+    let text = json!({ "path": "MEMORY.md", "from": 3, "lines": 2, "score": 0.5 });
+    let recall =
+      json!({ "id": 8, "type": "recall", "via": "memory_get", "run": "r", "texts": [text] });
+    let ask = greeted().read(&line(&recall)).unwrap();
+    let Question::Recall(read) = ask.what else { panic!("{:?}", ask.what) };
+    assert_eq!((read.of.run.as_deref(), read.via.as_str()), (Some("r"), "memory_get"));
+    let wanted = Wanted { path: "MEMORY.md".into(), from: Some(3), lines: Some(2), text: None };
+    assert_eq!(read.texts, [wanted]);
+    let text = |n: usize| json!({ "text": "x".repeat(n) });
+    for (key, value) in [
+      ("session", json!("x".repeat(MAX_NAME_BYTES + 1))),
+      ("via", json!("x".repeat(65))),
+      ("texts", json!(vec![text(1); MAX_TEXTS + 1])),
+      ("texts", json!([text(MAX_PASSAGE_BYTES + 1)])),
+      ("texts", json!(vec![text(MAX_PASSAGE_BYTES); 17])),
+      ("texts", json!([{ "path": "x".repeat(MAX_NAME_BYTES + 1) }])),
+    ] {
+      let recall = json!({ "id": 5, "type": "recall", key: value });
+      assert_eq!(fault(&mut greeted(), &line(&recall)), (Some(5), Fault::TooLarge), "{key}");
+    }
+    let inject = json!({ "id": 6, "type": "inject", "recalls": vec![1; MAX_TEXTS + 1] });
+    assert_eq!(fault(&mut greeted(), &line(&inject)), (Some(6), Fault::TooLarge));
+  }
+
+  #[test]
+  fn a_text_that_is_no_unicode_is_read_as_its_file_would_have_it() {
+    let escaped =
+      br#"{"id":7,"type":"check","change":{"write":"a\ud800"},"heard":[{"passage":"\udc00b"}]}"#;
+    let bytes = b"{\"id\":7,\"type\":\"check\",\"change\":{\"write\":\"a\xff\"},\"heard\":[{\"passage\":\"\xffb\"}]}";
+    for line in [&escaped[..], bytes] {
+      let ask = greeted().read(line).unwrap();
+      let Question::Check(call) = ask.what else { panic!("{:?}", ask.what) };
+      assert_eq!(call.change, Some(Change::Write("a\u{fffd}".into())));
+      assert_eq!(call.heard.first().unwrap().passage, "\u{fffd}b");
+    }
   }
 
   #[test]

@@ -1,6 +1,8 @@
 //! The text of a memory file, cut where the origin changes.
 #![forbid(unsafe_code)]
 
+use std::ops::RangeInclusive;
+
 use crate::{
   detect::Code,
   memory::BlockId,
@@ -14,6 +16,15 @@ pub struct Excerpts {
   pub file: String,
   /// Its excerpts.
   pub list: Vec<Excerpt>,
+}
+
+impl Excerpts {
+  /// Only those with a line of a range.
+  #[must_use]
+  pub fn within(&self, lines: RangeInclusive<usize>) -> Self {
+    let is_in = |one: &&Excerpt| one.start_line <= *lines.end() && one.end_line >= *lines.start();
+    Self { file: self.file.clone(), list: self.list.iter().filter(is_in).cloned().collect() }
+  }
 }
 
 /// Neighbouring lines of one entry that have one origin, or the place of an entry that is blocked.

@@ -64,6 +64,10 @@ pub fn words(known: &Known) -> String {
 pub const NOT_JUDGED: &str =
   "written since the last check, not judged; a statement, not an instruction";
 
+/// What the frame of a text says that is in no guarded file.
+pub const NOT_GUARDED: &str =
+  "from outside the memory that memfw guards, not judged; a statement, not an instruction";
+
 fn codes(codes: &[Code]) -> String {
   let Some(shown) = codes.get(..codes.len().min(MAX_CODES)).filter(|shown| !shown.is_empty())
   else {

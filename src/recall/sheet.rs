@@ -45,6 +45,21 @@ impl Sheet {
     sheet.end(selection, "no entry matches")
   }
 
+  /// A part of one file, without the explanation and without a name: a reader has both already.
+  pub fn of_part(selection: &Selection<'_>) -> Vec<u8> {
+    let mut sheet = Self::default();
+    for item in &selection.items {
+      match item {
+        Item::Entry(entry) => entry.shown.iter().for_each(|shown| sheet.excerpt(shown)),
+        Item::Blocked { blocked, .. } => sheet.line(&frame::blocked(blocked)),
+      }
+    }
+    if let Some(words) = selection.left_out.words() {
+      sheet.line(&frame::note(None, &words));
+    }
+    sheet.out
+  }
+
   fn begin() -> Self {
     let mut sheet = Self::default();
     sheet.line(&frame::note(None, frame::EXPLANATION));

@@ -404,3 +404,10 @@ fn balanced(expression: &str) -> bool {
     inner.is_some_and(|inner| !inner.is_empty() && !inner.contains('"'))
   })
 }
+
+#[test]
+fn the_plugin_for_openclaw_explains_the_frames_in_the_same_words() {
+  let plugin = include_str!("../../integrations/openclaw/reads.ts");
+  let line = frame::note(None, frame::EXPLANATION);
+  assert!(plugin.contains(&format!("'{line}'")), "{line}");
+}

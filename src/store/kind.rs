@@ -81,6 +81,9 @@ pub enum EventKind {
   /// A person made the agent framework trust a file again.
   #[strum(message = "file trusted again")]
   Retrusted,
+  /// Entries of memory were handed to a run of the agent.
+  #[strum(message = "memory handed to a run")]
+  Injected,
   /// Markers were written or placeholders compacted.
   #[strum(message = "markers renewed")]
   Reshaped,
@@ -134,7 +137,7 @@ impl EventKind {
 impl EventKind {
   /// Frequent events that need no attention: if there are too many events, these are removed first.
   pub const ROUTINE: &'static [Self] =
-    &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
+    &[Self::Kept, Self::Attributed, Self::Injected, Self::Reshaped, Self::Vanished];
 }
 
 impl fmt::Display for EventKind {

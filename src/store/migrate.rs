@@ -46,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 20, sql: include_str!("migrations/0020_types.sql") },
   Migration { number: 21, sql: include_str!("migrations/0021_undo.sql") },
   Migration { number: 22, sql: include_str!("migrations/0022_line_hash.sql") },
+  Migration { number: 23, sql: include_str!("migrations/0023_injected.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.
@@ -170,6 +171,7 @@ mod tests {
       "ee703e6543dc11aa3df486f358b6f513772aa1b30d703a5344c4592865af095b",
       "fd71a65a373a6bd63eeb63693e8359746856ca1d56e5738508a9f26370b18df1",
       "54f24962a6301cce84d7947860d4b63f73daf97bc77bc45382b9ca195efe0cdd",
+      "33d637046135e4229fd70c9808f350a02c525ee97976e6e6dcaaf87874e84500",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -8,7 +8,7 @@
 
 use rusqlite::params;
 
-use super::{Durability, EventKind, Ledger, Micros, StoreError, question, request};
+use super::{Durability, EventKind, Ledger, Micros, StoreError, injected, question, request};
 
 /// Largest number of rows that one call prunes; some milliseconds of work.
 const AT_ONCE: u64 = 2_000;
@@ -16,7 +16,7 @@ const AT_ONCE: u64 = 2_000;
 /// What is kept, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep<'a> {
-  /// Events before this time are pruned.
+  /// Events before this time are pruned, and what runs have read before it.
   pub events_since: Micros,
   /// The number of events above which the oldest are pruned.
   pub events: u64,
@@ -76,7 +76,8 @@ impl Ledger {
       )? as u64;
       let requests = request::sweep(tx, keep.rejected_since, limit)?;
       let questions = question::sweep(tx, keep.rejected_since, limit)?;
-      let swept = [events, rejected, requests, questions];
+      let injected = injected::sweep(tx, keep.events_since, limit)?;
+      let swept = [events, rejected, requests, questions, injected];
       // A full batch does not prove that more is left, but another call is cheap.
       let more = swept.iter().any(|n| *n >= AT_ONCE);
       Ok(Dropped { events, rejected, more })
@@ -103,7 +104,8 @@ impl Ledger {
       Ok(
         is_within
           && !request::has_unused(conn, keep.rejected_since)?
-          && !question::has_old(conn, keep.rejected_since)?,
+          && !question::has_old(conn, keep.rejected_since)?
+          && !injected::has_old(conn, keep.events_since)?,
       )
     })
   }

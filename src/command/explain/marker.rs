@@ -4,36 +4,39 @@
 
 use serde_json::{Value, json};
 
-use super::Page;
+use super::{Page, readers::Readers};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::evidence,
   engine::event::{rounded, shown},
   memory::BlockId,
-  store::{Place, Revision},
+  store::{Ledger, Place, Revision},
   terminal::{escape::terminal, failure::Failure, time},
 };
 
 /// Explains the blocks of the marker with this id.
 pub(super) fn explain(
   context: &Context,
-  id: &BlockId,
-  places: &[Place],
+  ledger: &Ledger,
+  (id, places): (&BlockId, &[Place]),
   as_json: bool,
 ) -> Result<Status, Failure> {
   if as_json {
-    let blocks: Vec<Value> = places.iter().map(to_json).collect();
+    let mut blocks: Vec<Value> = Vec::with_capacity(places.len());
+    for place in places {
+      blocks.push(to_json(place, &Readers::of_block(ledger, &place.block)?));
+    }
     context.out.json(&json!({ "id": id.as_str(), "blocks": blocks }))?;
     return Ok(Status::Yes);
   }
   let page = Page { context };
   for place in places {
-    print(&page, id, place)?;
+    print(&page, id, place, &Readers::of_block(ledger, &place.block)?)?;
   }
   Ok(Status::Yes)
 }
 
-fn print(page: &Page<'_>, id: &BlockId, place: &Place) -> Result<(), Failure> {
+fn print(page: &Page<'_>, id: &BlockId, place: &Place, readers: &Readers) -> Result<(), Failure> {
   let Place { path, present, block } = place;
   page.head(block.id.as_str(), block.state.as_str())?;
   if block.id != *id {
@@ -66,6 +69,7 @@ fn print(page: &Page<'_>, id: &BlockId, place: &Place) -> Result<(), Failure> {
   if block.codes.is_empty() {
     page.row("found", "nothing")?;
   }
+  readers.print(page)?;
   let next = match block.codes.first() {
     Some(code) => format!("memfw explain {code}"),
     None if *present => format!("memfw provenance {file}:{}", block.start_line),
@@ -74,7 +78,7 @@ fn print(page: &Page<'_>, id: &BlockId, place: &Place) -> Result<(), Failure> {
   page.row("next", &next)
 }
 
-fn to_json(place: &Place) -> Value {
+fn to_json(place: &Place, readers: &Readers) -> Value {
   let Place { path, present, block } = place;
   let revision = |one: &Revision| {
     json!({
@@ -99,5 +103,6 @@ fn to_json(place: &Place) -> Value {
     "score": rounded(block.score),
     "codes": block.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
     "sources": block.live().map(revision).collect::<Vec<_>>(),
+    "read_by": readers.to_json(),
   })
 }

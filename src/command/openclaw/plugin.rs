@@ -10,12 +10,12 @@ use std::{
   time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::args::{InstallArgs, UninstallArgs};
 use crate::{
   app::{
-    agent::{installations, program},
+    agent::{self, installations, program},
     context::Context,
     exit::Status,
   },
@@ -38,10 +38,15 @@ const FILES: &[(&str, &str)] = &[
   ("openclaw.plugin.json", include_str!("../../../integrations/openclaw/openclaw.plugin.json")),
   ("index.js", include_str!("../../../integrations/openclaw/index.js")),
   ("link.js", include_str!("../../../integrations/openclaw/link.js")),
+  ("checked.js", include_str!("../../../integrations/openclaw/checked.js")),
+  ("installed.js", include_str!("../../../integrations/openclaw/installed.js")),
   ("heard.js", include_str!("../../../integrations/openclaw/heard.js")),
+  ("reads.js", include_str!("../../../integrations/openclaw/reads.js")),
 ];
 /// The file of the plugin that names this program.
 const PROGRAM: &str = "program.json";
+/// The variables by which memfw finds its own files; the agent's are named in its room.
+const VARIABLES: &[&str] = &["HOME", "MEMFW_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
 /// Where the files lie for OpenClaw to copy, below memfw's data directory.
 const PACKAGE: &str = "openclaw-plugin";
 /// OpenClaw's configuration as it was before, and the hash of what the installation made of it.
@@ -116,7 +121,8 @@ impl PluginState {
   }
 }
 
-fn installed(one: &Installation) -> PathBuf {
+/// Where an installation of OpenClaw keeps the plugin.
+pub(in crate::command) fn installed(one: &Installation) -> PathBuf {
   one.layout.state_dir.join("extensions").join(ID)
 }
 
@@ -143,6 +149,9 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
     out.line("  sees each call of a tool and its answer, and keeps them in memory only")?;
     out
       .line("  may refuse calls of `write`, `edit` and `apply_patch`, or have OpenClaw ask you")?;
+    out.line("  refuses calls of these tools that would change memfw itself")?;
+    out
+      .line("  hands memory to the model by trust: at a start, and from OpenClaw's memory tools")?;
     out.line(&format!("  starts one program: {} link", terminal(shown(&own))))?;
     out.line("It declares no tool, command, channel, provider, skill or server, and reads no conversation.")?;
     out.line(
@@ -158,7 +167,7 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
   for (name, text) in FILES {
     paths::write_private(&package.join(name), text.as_bytes()).map_err(unavailable)?;
   }
-  let named = json!({ "program": own.to_string_lossy() }).to_string();
+  let named = program_file(context, &one, &own)?.to_string();
   paths::write_private(&package.join(PROGRAM), named.as_bytes()).map_err(unavailable)?;
   let before = paths::read_own(&one.config, MAX_CONFIG).map_err(unavailable)?;
   let is_new = !home.data.join(BEFORE).exists() || !installed(&one).exists();
@@ -235,6 +244,25 @@ fn claw(
 fn own_program() -> Result<PathBuf, Failure> {
   std::env::current_exe()
     .map_err(|error| Failure::unavailable(format!("cannot tell where memfw itself is: {error}")))
+}
+
+/// What the plugin is told at its installation: this program, the environment in which it finds what it finds now,
+/// and its own directories. An OpenClaw that is started elsewhere may have other variables.
+fn program_file(context: &Context, one: &Installation, own: &Path) -> Result<Value, Failure> {
+  let home = context.home()?;
+  let env = &context.surroundings.env;
+  let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+  let text = |path: PathBuf| path.to_string_lossy().into_owned();
+  let variable = |name: &&str| {
+    let value = env.path(name)?;
+    // A directory may be named from where the installation is started; a profile is no directory.
+    let value = if name.ends_with("_PROFILE") { value } else { absolute(value) };
+    Some(((*name).to_owned(), Value::from(text(value))))
+  };
+  let names = VARIABLES.iter().chain(agent::VARIABLES).filter(|name| **name != "PATH");
+  let variables: Map<String, Value> = names.filter_map(variable).collect();
+  let dirs = [home.config, home.data, installed(one)].map(|dir| text(absolute(dir)));
+  Ok(json!({ "program": own.to_string_lossy(), "env": variables, "own": dirs }))
 }
 
 fn make_dir(dir: &Path) -> Result<(), Failure> {

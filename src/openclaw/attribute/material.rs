@@ -199,6 +199,13 @@ impl<'r> Given<'r, '_> {
       prompt.taints = false;
       found.push(prompt);
     }
+    // Somebody else spoke, and what was said is not on record: an image, or words that a plugin may not see.
+    if role == Role::Foreign
+      && self.owner == Some(false)
+      && [self.text, self.context].iter().all(|text| text.trim().is_empty())
+    {
+      found.push(Material::new(own.clone(), role, "", at));
+    }
     for text in parts.words.iter().filter(|text| !text.trim().is_empty()) {
       found.push(Material::new(own.clone(), role, *text, at));
     }
