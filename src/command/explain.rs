@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::shared::{
   evidence, finding,
+  json::{object, of_item},
   lookup::{self, find_item},
   pages,
 };
@@ -16,10 +17,7 @@ use crate::{
   app::{context::Context, exit::Status},
   config::Config,
   detect::{Code, Decision, Finding, PolicyInput, Verdict, policy},
-  engine::{
-    event::{rounded, shown},
-    judge::Treatment,
-  },
+  engine::{event::shown, judge::Treatment},
   os::{Clock as _, SystemClock},
   provenance::{Attestation, Request, trust_of},
   store::{Exception, Item, Ledger},
@@ -155,28 +153,19 @@ impl Case {
         "alone": policy::decide(std::slice::from_ref(one), &input).verdict.as_str(),
       })
     };
-    json!({
-      "id": item.id.as_str(),
-      "file": shown(&item.path),
-      "line": item.line,
-      "status": item.status.as_str(),
-      "source": item.source.as_str(),
-      "trust": item.trust.as_str(),
+    let mut value = of_item(item);
+    value.extend(object(json!({
       "trust_by_rules": self.by_rules.as_str(),
-      "attestation": item.attestation.as_str(),
       "observed": self.observed,
-      "evidence": evidence::line(&item.trail.evidence_json),
-      "fed_by": evidence::fed_by(&item.trail.evidence_json),
       "asked": self.request.as_ref().map(|request| &request.asked),
       "passage": self.request.as_ref().map(|request| &request.passage),
-      "score": rounded(item.score),
-      "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
       "findings": self.found.iter().map(finding).collect::<Vec<_>>(),
       "sensitivity": self.sensitivity.as_str(),
       "instructions": self.is_instructions,
       "excused": self.excused,
       "allowed": self.allowed.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
-    })
+    })));
+    value.into()
   }
 
   fn print(&self, context: &Context) -> Result<(), Failure> {

@@ -8,7 +8,11 @@ use std::collections::HashSet;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::shared::{evidence, lookup};
+use super::shared::{
+  evidence,
+  json::{object, of_revision},
+  lookup,
+};
 use crate::{
   app::{context::Context, exit::Status},
   engine::{event::shown, stamp_row},
@@ -97,22 +101,20 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     let list: Vec<_> = stretches
       .iter()
       .map(|Stretch { start_line, end_line, block, revision }| {
-        json!({
+        let mut value = object(json!({
           "id": block.id.as_str(),
           "marker_id": block.marker.as_ref().map(BlockId::as_str),
           "start_line": start_line,
           "end_line": end_line,
-          "source": revision.source.as_str(),
-          "trust": revision.trust.as_str(),
-          "attestation": revision.attestation.as_str(),
           "state": state(block, revision).as_str(),
-          "session_id": revision.session,
-          "evidence": evidence::line(&revision.trail.evidence_json),
-          "fed_by": evidence::fed_by(&revision.trail.evidence_json),
+        }));
+        value.extend(of_revision(revision));
+        value.extend(object(json!({
           "ts": time::rfc3339(revision.at),
           "content_hash": block.hash.to_hex(),
           "current": current,
-        })
+        })));
+        value
       })
       .collect();
     context.out.json(&list)?;

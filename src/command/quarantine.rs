@@ -20,18 +20,15 @@ pub use export::ExportArgs;
 use serde_json::{Value, json};
 
 use super::shared::{
-  ask,
+  ask::{BeforeChange, before_change},
   copies::{self, Copy},
   evidence, finding,
+  json::{object, of_item},
   lookup::find_item,
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  engine::{
-    Engine,
-    event::{rounded, shown},
-    review::Approval,
-  },
+  engine::{Engine, event::shown, review::Approval},
   files::RealFs,
   os::{Clock as _, SystemClock},
   plural::times,
@@ -231,14 +228,13 @@ fn decide_chosen(
   let items = filter::chosen_to_change(&context.ledger()?, &args.items, &args.filter)?;
   let what = count(items.len() as u64, "item");
   if items.len() > 1 && !args.yes {
-    if !ask::is_possible(context) {
-      return Err(
-        Failure::usage(format!("{what} would be decided about; nothing was changed"))
-          .hint("pass `--yes`, or name the items"),
-      );
-    }
-    if !ask::agreed(context, &format!("{verb} {what}?"))? {
-      context.out.line("nothing was changed")?;
+    let ask = BeforeChange {
+      would: &format!("{what} would be decided about"),
+      question: &format!("{verb} {what}?"),
+      nothing: "nothing was changed",
+      hint: "pass `--yes`, or name the items",
+    };
+    if !before_change(context, &ask)? {
       return Ok(Status::No);
     }
   }
@@ -312,31 +308,18 @@ fn undo(context: &Context, args: &QuarantineUndoArgs) -> Result<Status, Failure>
 }
 
 fn to_json(item: &Item) -> Value {
-  let mut value = json!({
-    "id": item.id.as_str(),
-    "file": shown(&item.path),
-    "line": item.line,
-    "status": item.status.as_str(),
-    "source": item.source.as_str(),
-    "trust": item.trust.as_str(),
-    "attestation": item.attestation.as_str(),
-    "session_id": item.session,
-    "evidence": evidence::line(&item.trail.evidence_json),
-    "fed_by": evidence::fed_by(&item.trail.evidence_json),
-    "score": rounded(item.score),
-    "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+  let mut value = of_item(item);
+  value.extend(object(json!({
     "quarantined_at": time::rfc3339(item.quarantined_at),
     "reviewed_at": item.reviewed_at.map(time::rfc3339),
     "reviewed_by": item.reviewed_by,
     "occurrences": item.occurrences,
-  });
+  })));
   // Approved, but not yet back in its file.
-  if item.awaited
-    && let Some(object) = value.as_object_mut()
-  {
-    object.insert("awaited".to_owned(), Value::Bool(true));
+  if item.awaited {
+    value.insert("awaited".to_owned(), Value::Bool(true));
   }
-  value
+  value.into()
 }
 
 fn findings(item: &Item) -> Value {

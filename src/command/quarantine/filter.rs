@@ -58,26 +58,41 @@ impl FilterArgs {
 
   /// The chosen items, the oldest first; without a state, those that wait for a person.
   pub(super) fn items(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
-    let is_any = self.status.is_empty();
-    let statuses = if is_any { ItemFilter::waiting().statuses } else { self.status.clone() };
-    let mut items = ledger.items(&ItemFilter { statuses, path: None })?;
-    if is_any {
-      // A person has decided about these, but their text is not in its file yet.
-      let approved = ItemFilter { statuses: vec![State::Approved], path: None };
-      items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
+    if !self.status.is_empty() {
+      return self.items_in(ledger, self.status.clone());
     }
-    let since = self.since.as_deref().map(time_of).transpose()?;
-    items
-      .retain(|item| self.chooses(item) && since.is_none_or(|since| item.quarantined_at >= since));
+    let mut items = self.items_in(ledger, ItemFilter::waiting().statuses)?;
+    // A person has decided about these, but their text is not in its file yet.
+    let approved = self.items_in(ledger, vec![State::Approved])?;
+    items.extend(approved.into_iter().filter(|item| item.awaited));
     Ok(items)
   }
 
-  fn chooses(&self, item: &Item) -> bool {
+  /// The chosen items, the oldest first; without a state, those in any.
+  pub(super) fn items_in_any_state(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
+    self.items_in(ledger, self.status.clone())
+  }
+
+  /// The chosen items in these states; in any, if there are none.
+  fn items_in(&self, ledger: &Ledger, statuses: Vec<State>) -> Result<Vec<Item>, Failure> {
+    let files: Vec<(&PathBuf, PathBuf)> =
+      self.file.iter().map(|file| (file, resolved(file))).collect();
+    let since = self.since.as_deref().map(time_of).transpose()?;
+    let mut items = ledger.items(&ItemFilter { statuses, path: None })?;
+    items.retain(|item| {
+      self.chooses(item, &files) && since.is_none_or(|since| item.quarantined_at >= since)
+    });
+    Ok(items)
+  }
+
+  /// Whether an item is chosen; `files` are the chosen files as typed and as they are found.
+  fn chooses(&self, item: &Item, files: &[(&PathBuf, PathBuf)]) -> bool {
     let is_source =
       |source: &String| *source == item.source.as_str() || source == item.source.kind();
-    let is_file =
-      |file: &PathBuf| item.path.ends_with(file) || item.path.starts_with(resolved(file));
-    (self.file.is_empty() || self.file.iter().any(is_file))
+    let is_file = |(typed, found): &(&PathBuf, PathBuf)| {
+      item.path.ends_with(typed) || item.path.starts_with(found)
+    };
+    (files.is_empty() || files.iter().any(is_file))
       && (self.source.is_empty() || self.source.iter().any(is_source))
       && (self.code.is_empty() || self.code.iter().any(|code| item.codes.contains(code)))
       && (self.trust.is_empty() || self.trust.contains(&item.trust))
@@ -90,8 +105,26 @@ pub(super) fn chosen(
   names: &[String],
   filter: &FilterArgs,
 ) -> Result<Vec<Item>, Failure> {
+  named_or(ledger, names, filter, FilterArgs::items)
+}
+
+/// The named items, or, where none is named, those that the filters choose, in any state.
+pub(super) fn chosen_in_any_state(
+  ledger: &Ledger,
+  names: &[String],
+  filter: &FilterArgs,
+) -> Result<Vec<Item>, Failure> {
+  named_or(ledger, names, filter, FilterArgs::items_in_any_state)
+}
+
+fn named_or(
+  ledger: &Ledger,
+  names: &[String],
+  filter: &FilterArgs,
+  choose: impl Fn(&FilterArgs, &Ledger) -> Result<Vec<Item>, Failure>,
+) -> Result<Vec<Item>, Failure> {
   match (names.is_empty(), filter.is_empty()) {
-    (true, _) => filter.items(ledger),
+    (true, _) => choose(filter, ledger),
     (false, true) => names.iter().map(|name| find_item(ledger, name)).collect(),
     (false, false) => Err(
       Failure::usage("items are named, and filters given as well").hint("leave one of them out"),

@@ -1,7 +1,10 @@
 //! `memfw list`: what waits for a person, one row an item, with the words that were taken out.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+};
 
 use super::{QuarantineListArgs, to_json};
 use crate::{
@@ -80,14 +83,19 @@ fn rows(items: &[Item], are_grouped: bool) -> Vec<Row<'_>> {
     .iter()
     .map(|item| (item.path.as_path(), &item.source, item.status, strongest(item)))
     .collect();
+  // How many items of each kind there are; none once a row stands for all of them.
+  let mut left: HashMap<Kind<'_>, usize> = HashMap::new();
+  for kind in &kinds {
+    *left.entry(*kind).or_default() += 1;
+  }
   let mut rows: Vec<Row<'_>> = Vec::new();
-  for (index, (item, kind)) in items.iter().zip(&kinds).enumerate() {
-    let alike = |others: &[Kind<'_>]| others.iter().filter(|other| *other == kind).count();
-    let n = if are_grouped { alike(&kinds) } else { 1 };
-    if n < ALIKE {
+  for (item, kind) in items.iter().zip(&kinds) {
+    let n = left.get(kind).copied().unwrap_or_default();
+    if !are_grouped || (1..ALIKE).contains(&n) {
       rows.push(Row { item, code: kind.3, n: 1 });
-    } else if alike(kinds.get(..index).unwrap_or_default()) == 0 {
+    } else if n > 0 {
       rows.push(Row { item, code: kind.3, n });
+      left.insert(*kind, 0);
     }
   }
   rows

@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod exposure;
 pub mod figures;
 pub mod finding;
+pub mod json;
 pub mod liveness;
 pub mod lookup;
 pub mod pages;
