@@ -58,6 +58,7 @@ notify.channel                \"\"            default
 notify.target                 \"\"            default
 notify.command                []            default
 notify.interval_s             900           default
+notify.flagged                true          default
 log.level                     \"info\"        default
 log.format                    \"text\"        default
 ";

@@ -65,7 +65,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args.command),
     Command::Review(args) => quarantine::run(context, QuarantineCommand::Review(args)),
-    Command::List(args) => quarantine::run(context, QuarantineCommand::List(args)),
+    Command::List(args) => quarantine::list_open(context, &args),
     Command::Show(args) => quarantine::run(context, QuarantineCommand::Show(args)),
     Command::Approve(args) => quarantine::run(context, QuarantineCommand::Approve(args)),
     Command::Reject(args) => quarantine::run(context, QuarantineCommand::Reject(args)),

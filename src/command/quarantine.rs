@@ -7,6 +7,7 @@ mod decide;
 mod delete;
 mod export;
 mod filter;
+mod in_file;
 mod list;
 pub mod review;
 
@@ -44,6 +45,7 @@ use crate::{
 };
 
 use decide::{Done, add, approve, reject, take_back};
+use filter::Unless;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
@@ -54,7 +56,7 @@ const PREVIEW_INDENT: usize = 6;
 pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Failure> {
   match command {
     QuarantineCommand::Review(args) => review::run(context, &args),
-    QuarantineCommand::List(args) => list::run(context, &args),
+    QuarantineCommand::List(args) => list::run(context, &args, Unless::Out),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => {
       let said = Said { reason: args.reason.as_deref(), json: args.json, ..Said::default() };
@@ -72,6 +74,11 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
+}
+
+/// Lists everything that waits for a person, also flagged blocks, which are in their files.
+pub fn list_open(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+  list::run(context, args, Unless::Open)
 }
 
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {

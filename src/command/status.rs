@@ -286,18 +286,18 @@ impl StatusReport {
       "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
       _ => format!("  protected   {known}"),
     })?;
-    let waiting = match self.n_waiting {
+    let flagged = match self.n_flagged {
+      0 => String::new(),
+      n => format!(" ({n} flagged, in {})", choose(n, "its file", "their files")),
+    };
+    let waiting = match self.n_waiting + self.n_flagged {
       0 => "nothing".to_owned(),
-      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw list")),
+      n => out.paint(Style::Yellow, &format!("{n} for you{flagged}: memfw review")),
     };
     out.line(&format!("  waiting     {waiting}"))?;
     if self.n_awaited > 0 {
       let n = self.n_awaited;
       out.line(&format!("  approved    {n} not restored yet: memfw list"))?;
-    }
-    if self.n_flagged > 0 {
-      let n = self.n_flagged;
-      out.line(&format!("  flagged     {n} in place: memfw list --status flagged"))?;
     }
     if let Some(at) = self.scanned_at {
       let now = SystemClock.now();

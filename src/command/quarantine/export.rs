@@ -5,7 +5,7 @@ use clap::{Args as ClapArgs, ValueEnum, builder::Resettable};
 use serde_json::{Value, json};
 
 use super::{
-  filter::{FilterArgs, chosen_in_any_state},
+  filter::{FilterArgs, Unless, chosen},
   findings, lossy, to_json,
 };
 use crate::{
@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context, args: &ExportArgs) -> Result<Status, Failur
   };
   let items = match &ledger {
     None => vec![],
-    Some(ledger) => chosen_in_any_state(ledger, &args.items, &args.filter)?,
+    Some(ledger) => chosen(ledger, &args.items, &args.filter, Unless::Any)?,
   };
   match args.format {
     ExportFormat::Sarif => context.out.json(&of_items(&items).log())?,

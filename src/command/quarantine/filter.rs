@@ -56,21 +56,20 @@ impl FilterArgs {
       && since.is_none()
   }
 
-  /// The chosen items, the oldest first; without a state, those that wait for a person.
-  pub(super) fn items(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
-    if !self.status.is_empty() {
-      return self.items_in(ledger, self.status.clone());
-    }
-    let mut items = self.items_in(ledger, ItemFilter::waiting().statuses)?;
+  /// The chosen items: those that are out of their file first, and the oldest first.
+  pub(super) fn items(&self, ledger: &Ledger, unless: Unless) -> Result<Vec<Item>, Failure> {
+    let waiting = match unless {
+      _ if !self.status.is_empty() => return self.items_in(ledger, self.status.clone()),
+      Unless::Any => return self.items_in(ledger, vec![]),
+      Unless::Open => ItemFilter::open(),
+      Unless::Out => ItemFilter::waiting(),
+    };
+    let mut items = self.items_in(ledger, waiting.statuses)?;
+    items.sort_by_key(|item| item.in_file);
     // A person has decided about these, but their text is not in its file yet.
     let approved = self.items_in(ledger, vec![State::Approved])?;
     items.extend(approved.into_iter().filter(|item| item.awaited));
     Ok(items)
-  }
-
-  /// The chosen items, the oldest first; without a state, those in any.
-  pub(super) fn items_in_any_state(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
-    self.items_in(ledger, self.status.clone())
   }
 
   /// The chosen items in these states; in any, if there are none.
@@ -99,32 +98,26 @@ impl FilterArgs {
   }
 }
 
+/// Which states are meant if none is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unless {
+  /// Those that wait for a person, out of their file or flagged in it.
+  Open,
+  /// Those that wait for a person, out of their file.
+  Out,
+  /// All.
+  Any,
+}
+
 /// The named items, or, where none is named, those that the filters choose.
 pub(super) fn chosen(
   ledger: &Ledger,
   names: &[String],
   filter: &FilterArgs,
-) -> Result<Vec<Item>, Failure> {
-  named_or(ledger, names, filter, FilterArgs::items)
-}
-
-/// The named items, or, where none is named, those that the filters choose, in any state.
-pub(super) fn chosen_in_any_state(
-  ledger: &Ledger,
-  names: &[String],
-  filter: &FilterArgs,
-) -> Result<Vec<Item>, Failure> {
-  named_or(ledger, names, filter, FilterArgs::items_in_any_state)
-}
-
-fn named_or(
-  ledger: &Ledger,
-  names: &[String],
-  filter: &FilterArgs,
-  choose: impl Fn(&FilterArgs, &Ledger) -> Result<Vec<Item>, Failure>,
+  unless: Unless,
 ) -> Result<Vec<Item>, Failure> {
   match (names.is_empty(), filter.is_empty()) {
-    (true, _) => choose(filter, ledger),
+    (true, _) => filter.items(ledger, unless),
     (false, true) => names.iter().map(|name| find_item(ledger, name)).collect(),
     (false, false) => Err(
       Failure::usage("items are named, and filters given as well").hint("leave one of them out"),
@@ -144,7 +137,7 @@ pub(super) fn chosen_to_change(
         .hint("name items, or choose them: `--file`, `--code`, `--source`"),
     );
   }
-  let items = chosen(ledger, names, filter)?;
+  let items = chosen(ledger, names, filter, Unless::Out)?;
   if items.is_empty() {
     return Err(Failure::unavailable("no item is like that").hint("`memfw list` shows what waits"));
   }

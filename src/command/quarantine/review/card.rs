@@ -2,19 +2,17 @@
 //! [`super::screen`] decides what to show, and how.
 #![forbid(unsafe_code)]
 
-use std::{ops::Range, path::Path};
+use std::ops::Range;
 
+use super::super::in_file::{read, standing};
 use crate::{
-  app::engine::read_file,
   command::shared::{evidence, finding},
   detect::{Code, Finding},
   engine::{
     event::{rounded, shown},
-    judge::BlockText,
     origin::can_be_allowed,
   },
-  files::{RealFs, Workspace},
-  memory::{BlockId, Document, Known, line, placeholder},
+  memory::{BlockId, line, placeholder},
   provenance::{Attestation, Source, State, Trust},
   store::{Item, Ledger, StoreError},
 };
@@ -181,28 +179,6 @@ fn reasons(codes: &[Code], found: &[Finding]) -> Vec<(Code, Vec<String>)> {
     (code, whys)
   };
   codes.iter().map(|&code| of(code)).collect()
-}
-
-/// The bytes of a guarded file; `None` if it cannot be read, which `status` reports.
-fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
-  let Some(row) = ledger.file(path)? else { return Ok(None) };
-  let Ok(rel) = path.strip_prefix(&row.workspace) else { return Ok(None) };
-  let Ok(workspace) = Workspace::open(&RealFs::default(), &row.workspace) else { return Ok(None) };
-  Ok(read_file(&workspace, rel, max_bytes))
-}
-
-/// The bytes of a block in its file, and their place.
-type Standing = (Option<Vec<u8>>, Option<Range<usize>>);
-
-/// Finds the block of an item in its file.
-fn standing(ledger: &Ledger, file: &[u8], item: &Item) -> Result<Standing, StoreError> {
-  let markers = ledger.marker_ids(&item.path)?;
-  let document = Document::parse(file, &Known { markers, ..Known::default() });
-  let block = document.blocks().iter().find(|block| block.hash == item.hash);
-  let Some(block) = block else { return Ok((None, None)) };
-  let place = block.parts.first().zip(block.parts.last());
-  let place = place.map(|(first, last)| first.start..last.end);
-  Ok((Some(BlockText::new(file, block).bytes().to_vec()), place))
 }
 
 #[cfg(test)]

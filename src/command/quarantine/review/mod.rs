@@ -13,7 +13,8 @@ use clap::Args as ClapArgs;
 
 use super::{
   decide::{Done, add, approve, reject},
-  filter::{FilterArgs, chosen},
+  filter::{FilterArgs, Unless, chosen},
+  list::nothing,
 };
 use crate::{
   app::{context::Context, exit::Status},
@@ -53,8 +54,7 @@ pub struct ReviewArgs {
 pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
   let ids = to_review(context, args)?;
   if ids.is_empty() {
-    context.out.line("nothing waits for you")?;
-    return Ok(Status::Yes);
+    return nothing(context, false);
   }
   let config = context.config()?.config;
   let mut review = Review {
@@ -72,7 +72,7 @@ fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failu
   let Some(ledger) = context.ledger_to_read()? else {
     return if args.items.is_empty() { Ok(vec![]) } else { context.ledger().map(|_| vec![]) };
   };
-  let items = chosen(&ledger, &args.items, &args.filter)?;
+  let items = chosen(&ledger, &args.items, &args.filter, Unless::Open)?;
   // Text that is approved and not back yet is decided.
   Ok(items.into_iter().filter(|item| !item.awaited).map(|item| item.id).collect())
 }
