@@ -114,7 +114,7 @@ fn rows(items: &[Item], are_grouped: bool) -> Vec<Row<'_>> {
 }
 
 /// The most severe code of an item; of several, the one that is found first.
-fn strongest(item: &Item) -> Option<Code> {
+pub(super) fn strongest(item: &Item) -> Option<Code> {
   let found = finding::counted(item);
   let severity = |code: Code| -> Option<Severity> {
     found.iter().filter(|one| one.code == code).map(|one| one.severity).max()
@@ -188,7 +188,7 @@ fn place(row: &Row<'_>, directory: &Path) -> String {
 }
 
 /// The beginning of a text, harmless for a terminal.
-fn words(ledger: &Ledger, item: &Item, texts: &mut FlaggedTexts<'_>) -> String {
+pub(super) fn words(ledger: &Ledger, item: &Item, texts: &mut FlaggedTexts<'_>) -> String {
   let beginning = |text: &[u8]| {
     let text = text.trim_ascii();
     one_line(text.get(..SNIPPET).unwrap_or(text))
