@@ -129,7 +129,7 @@ pub fn keys(card: &Card, look: Look, can_repeat: bool) -> String {
       rows.push_str("  ");
       used += 2;
     }
-    rows.push_str(&format!("{} {what}", look.paint(Style::Cyan, key)));
+    rows.extend([look.paint(Style::Cyan, key).as_str(), " ", what]);
     used += width;
   }
   rows + "\n"

@@ -271,10 +271,10 @@ impl Session {
       text.push_str(&self.look.listed(id.as_str(), words));
     }
     if let more @ 1.. = alike.len().saturating_sub(MAX_LISTED) {
-      text.push_str(&format!("  and {more} more\n"));
+      text.extend(["  and ", &more.to_string(), " more\n"]);
     }
     let n = count(alike.len() as u64, "item");
-    text.push_str(&format!("{verb} {n} of this file and code as well? (y, Enter: no) "));
+    text.extend([verb, " ", &n, " of this file and code as well? (y, Enter: no) "]);
     self.ask = Ask::Repeat(alike.into_iter().map(|(id, _)| id).collect());
     text
   }
