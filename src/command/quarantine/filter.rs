@@ -4,16 +4,14 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use jiff::tz::TimeZone;
 
 use crate::{
   app::paths::resolved,
-  command::shared::lookup::find_item,
+  command::shared::{lookup::find_item, since::time_of},
   detect::Code,
-  os::{Clock as _, SystemClock},
   provenance::{State, Trust},
   store::{Item, ItemFilter, Ledger},
-  terminal::{failure::Failure, moment::moment},
+  terminal::failure::Failure,
 };
 
 /// Which items are meant. Each option may be given several times, and then means any of its values.
@@ -142,11 +140,4 @@ pub(super) fn chosen_to_change(
     return Err(Failure::unavailable("no item is like that").hint("`memfw list` shows what waits"));
   }
   Ok(items)
-}
-
-fn time_of(text: &str) -> Result<i64, Failure> {
-  moment(text, SystemClock.now(), &TimeZone::system()).ok_or_else(|| {
-    Failure::usage(format!("`{text}` is not a time"))
-      .hint("write a time as `2026-11-20`, `2026-11-20 14:00`, `2h ago` or `3d`")
-  })
 }

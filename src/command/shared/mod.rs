@@ -15,3 +15,4 @@ pub mod liveness;
 pub mod lookup;
 pub mod pages;
 pub mod sarif;
+pub mod since;
