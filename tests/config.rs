@@ -376,3 +376,11 @@ fn a_full_disk_is_an_error() {
   assert_eq!(output.status.code(), Some(2));
   assert_eq!(output.stderr, b"error: cannot write the output: no space left on device\n");
 }
+
+#[test]
+fn a_mistake_in_an_array_names_the_line_where_the_array_begins() {
+  let config = "[notify]\nvia = \"none\"\ncommand = [\"a\",\n\"b\"\n\n[log]\nlevel = \"info\"\n";
+  let output = Test::new().config(config).args(["config", "check"]).output();
+  let hint = "hint: the array that begins on line 3 may have no `]`, or a line of it no comma\n";
+  assert!(output.stderr.contains(hint), "{}", output.stderr);
+}

@@ -81,3 +81,25 @@ fn a_file_is_found_by_the_end_of_its_path_from_anywhere() {
     `[TMP]/workspace/memory/a/same.md`, `[TMP]/workspace/memory/b/same.md`\n";
   assert_eq!(several.stderr, expected);
 }
+
+#[test]
+fn a_wrong_word_is_answered_with_one_suggestion_or_the_right_words() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  guarded.stop();
+  let mistyped = guarded.memfw(&["export"]).stderr;
+  assert!(
+    !mistyped.contains("tip:") && mistyped.contains("`memfw quarantine export`"),
+    "{mistyped}"
+  );
+  let event = guarded.memfw(&["audit", "--event", "foo"]).stderr;
+  assert!(event.contains("the events are started, stopped, "), "{event}");
+  let status = guarded.memfw(&["list", "--status", "bogus"]).stderr;
+  assert!(status.contains("it is one of unvalidated, validated, flagged, "), "{status}");
+  // A code may be shortened as far as it is the only one.
+  let page = guarded.ok(&["explain", "exfil"]);
+  assert!(page.starts_with("exfiltration-endpoint  "), "{page}");
+  let several = guarded.memfw(&["explain", "foreign-"]).stderr;
+  assert!(several.contains("several codes begin with `foreign-`"), "{several}");
+  assert!(several.contains("foreign-order, foreign-command"), "{several}");
+}

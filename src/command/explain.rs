@@ -45,7 +45,7 @@ pub struct ExplainArgs {
 
 /// Carries the command out.
 pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
-  if let Ok(code) = args.name.parse::<Code>() {
+  if let Some(code) = code_of(&args.name)? {
     return of_code(context, code, args.json);
   }
   // Without the key only the request of the owner cannot be read.
@@ -68,6 +68,26 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
     case.print(context)?;
   }
   Ok(Status::Yes)
+}
+
+/// The code with this name or, where no id can begin like that, with this beginning.
+fn code_of(name: &str) -> Result<Option<Code>, Failure> {
+  if let Ok(code) = name.parse::<Code>() {
+    return Ok(Some(code));
+  }
+  let is_id = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+  if is_id {
+    return Ok(None);
+  }
+  let like = Code::ALL.iter().copied().filter(|code| code.as_str().starts_with(name));
+  match like.collect::<Vec<_>>()[..] {
+    [] => Ok(None),
+    [code] => Ok(Some(code)),
+    ref codes => {
+      let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+      Err(Failure::usage(format!("several codes begin with `{name}`")).hint(words.join(", ")))
+    }
+  }
 }
 
 fn nearest_code(name: &str) -> Option<String> {
@@ -225,7 +245,7 @@ impl Case {
       "policy",
       &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),
     )?;
-    page.row("", "the table is in docs/detection.md and in src/detect/policy.rs")?;
+    page.row("", "`memfw explain CODE` says what a code means")?;
     if let Some(excused) = &self.excused {
       page.row("excused", &format!("this text: {}", terminal(excused)))?;
     }
