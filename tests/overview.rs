@@ -103,3 +103,15 @@ fn a_wrong_word_is_answered_with_one_suggestion_or_the_right_words() {
   assert!(several.contains("several codes begin with `foreign-`"), "{several}");
   assert!(several.contains("foreign-order, foreign-command"), "{several}");
 }
+
+#[test]
+fn a_version_that_a_person_had_memfw_make_is_memfws() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n\n- one\n- two\n");
+  guarded.start();
+  guarded.stop();
+  guarded.ok(&["quarantine", "add", "MEMORY.md:4"]);
+  let versions = guarded.json(&["restore", "MEMORY.md", "--list", "--json"]);
+  let by: Vec<&str> =
+    versions.as_array().unwrap().iter().map(|one| one["by"].as_str().unwrap()).collect();
+  assert!(by.contains(&"memfw") && by.contains(&"other") && by.len() == 2, "{versions}");
+}

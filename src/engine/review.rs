@@ -237,6 +237,7 @@ impl<F: Fs> Engine<F> {
     };
     // The following pass records the new content.
     edit.finish_unrecorded(self, &target.path())?;
+    self.versions.note_ours(ContentHash::of(&file.read_all()?));
     drop(file);
     drop(writing);
     self.catch_up(target)?;
