@@ -1,7 +1,6 @@
 //! `memfw` without a command: the state in a few lines, and what to do next.
 //!
-//! The exit status is 0 whatever the state is: whoever wants to know it by the exit status has
-//! `memfw status`.
+//! The exit status is 0 in every state; that of `memfw status` tells the state.
 #![forbid(unsafe_code)]
 
 use super::status::{self, StatusReport};

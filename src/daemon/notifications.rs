@@ -182,35 +182,35 @@ impl Notifications {
     // On the first run, what happened before the start is no news, on later ones either.
     let since = told.is_none().then_some(around.started_at);
     let mut told = told.unwrap_or_default();
-    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
-    let newest = ledger.events(&newest)?.first().map_or(0, |event| event.id);
-    let mut events: Vec<EventRow> = Vec::new();
-    for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
-      let filter =
-        EventFilter { since, event: Some(kind), limit: Some(MAX_EVENTS), ..EventFilter::default() };
-      events.extend(ledger.events(&filter)?);
-    }
-    events.retain(|event| event.id > told.last);
+    let events = match since {
+      Some(_) => {
+        let filter = EventFilter { since, limit: Some(MAX_EVENTS), ..EventFilter::default() };
+        ledger.events(&filter)?
+      }
+      // By their numbers, because the ledger finds these without looking at earlier events.
+      None => ledger.events_after(told.last, MAX_EVENTS)?,
+    };
+    let are_flags_told = self.are_flags_told(around);
     for event in &events {
-      self.take_event(event, around);
-    }
-    if self.are_flags_told(around) {
-      // A source that becomes known may be from outside, and the model may have read the text meanwhile.
-      let recent = match since {
-        Some(_) => ledger.events(&EventFilter {
-          since,
-          limit: Some(MAX_EVENTS),
-          ..EventFilter::default()
-        })?,
-        None => ledger.events_after(told.last, MAX_EVENTS)?,
-      };
-      for event in recent {
-        if matches!(event.event, EventKind::Flagged | EventKind::Attributed) {
-          self.take_flag(&event, around)?;
+      match event.event {
+        EventKind::Quarantined | EventKind::Held | EventKind::Returned => {
+          self.take_event(event, around);
         }
+        // A source that becomes known may be from outside, and the model may have read the text meanwhile.
+        EventKind::Flagged | EventKind::Attributed if are_flags_told => {
+          self.take_flag(event, around)?;
+        }
+        _ => {}
       }
     }
-    told.last = events.iter().map(|event| event.id).fold(told.last.max(newest), i64::max);
+    told.last = events.iter().map(|event| event.id).fold(told.last, i64::max);
+    // There may be more than were read.
+    self.stirred = since.is_none() && events.len() == MAX_EVENTS as usize;
+    if since.is_some() {
+      let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
+      let newest = ledger.events(&newest)?.first().map_or(0, |event| event.id);
+      told.last = told.last.max(newest);
+    }
     let action = stored(&told);
     self.told = Some(told);
     Ok(vec![action])
