@@ -255,7 +255,10 @@ fn cut_start(text: &str, columns: usize) -> String {
   let mut end = String::new();
   for c in text.chars().rev() {
     if width(&end) + width(c.encode_utf8(&mut [0; 4])) + 1 > columns {
-      return format!("…{}", end.chars().rev().collect::<String>());
+      let end: String = end.chars().rev().collect();
+      // A name is shown whole or not at all.
+      let whole = end.find('/').and_then(|at| end.get(at..)).unwrap_or(&end);
+      return format!("…{whole}");
     }
     end.push(c);
   }
