@@ -7,6 +7,62 @@ use {
   std::{fs, os::unix::fs::PermissionsExt as _},
 };
 
+/// What `memfw config show` prints without a file.
+const TABLE: &str = "\
+KEY                           VALUE         ORIGIN
+workspaces                    []            default
+preset                        \"balanced\"    default
+markers                       \"auto\"        default
+files.idle_ms                 5000          default
+files.max_bytes               8388608       default
+files.owners                  []            default
+files.protocol                \"auto\"        default
+files.quarantine              []            default
+files.ignore                  []            default
+agent.profiles                []            default
+agent.owner_devices           []            default
+agent.program                 \"\"            default
+agent.follow                  \"edits\"       default
+agent.extra_paths             \"report\"      default
+baseline.action               \"flag\"        default
+versions.keep_days            14            default
+versions.max_mb               256           default
+events.keep_days              730           default
+events.max_count              1000000       default
+quarantine.rejected_days      365           default
+detection.scope               \"strict\"      default
+detection.sensitivity         \"medium\"      default
+detection.hold                \"on\"          default
+detection.embedding_provider  \"local\"       default
+detection.embedding_url       \"\"            default
+detection.embedding_model     \"\"            default
+detection.embedding_key_file  \"\"            default
+judge.via                     \"off\"         default
+judge.url                     \"\"            default
+judge.model                   \"\"            default
+judge.key_file                \"\"            default
+judge.may_release             false         default
+judge.per_hour                60            default
+judge.per_day                 500           default
+judge.exclude_sources         []            default
+judge.exclude_files           []            default
+trust.rule                    []            default
+recall.min_trust              \"hostile\"     default
+recall.max_results            20            default
+recall.include_unvalidated    false         default
+gate.enabled                  false         default
+gate.max_wait_ms              2000          default
+link.writes                   \"quarantine\"  default
+notify.via                    \"none\"        default
+notify.channel                \"\"            default
+notify.target                 \"\"            default
+notify.command                []            default
+notify.interval_s             900           default
+notify.flagged                true          default
+log.level                     \"info\"        default
+log.format                    \"text\"        default
+";
+
 #[test]
 fn without_a_file_the_defaults_hold() {
   Test::new()
@@ -15,61 +71,7 @@ fn without_a_file_the_defaults_hold() {
     .run()
     .then()
     .args(["config", "show"])
-    .stdout(
-      r#"
-      KEY                           VALUE         ORIGIN
-      workspaces                    []            default
-      preset                        "balanced"    default
-      markers                       "auto"        default
-      files.idle_ms                 5000          default
-      files.max_bytes               8388608       default
-      files.owners                  []            default
-      files.protocol                "auto"        default
-      files.quarantine              []            default
-      files.ignore                  []            default
-      agent.profiles                []            default
-      agent.owner_devices           []            default
-      agent.program                 ""            default
-      agent.follow                  "edits"       default
-      agent.extra_paths             "report"      default
-      baseline.action               "flag"        default
-      versions.keep_days            14            default
-      versions.max_mb               256           default
-      events.keep_days              730           default
-      events.max_count              1000000       default
-      quarantine.rejected_days      365           default
-      detection.scope               "strict"      default
-      detection.sensitivity         "medium"      default
-      detection.hold                "on"          default
-      detection.embedding_provider  "local"       default
-      detection.embedding_url       ""            default
-      detection.embedding_model     ""            default
-      detection.embedding_key_file  ""            default
-      judge.via                     "off"         default
-      judge.url                     ""            default
-      judge.model                   ""            default
-      judge.key_file                ""            default
-      judge.may_release             false         default
-      judge.per_hour                60            default
-      judge.per_day                 500           default
-      judge.exclude_sources         []            default
-      judge.exclude_files           []            default
-      trust.rule                    []            default
-      recall.min_trust              "hostile"     default
-      recall.max_results            20            default
-      recall.include_unvalidated    false         default
-      gate.enabled                  false         default
-      gate.max_wait_ms              2000          default
-      link.writes                   "quarantine"  default
-      notify.via                    "none"        default
-      notify.channel                ""            default
-      notify.target                 ""            default
-      notify.command                []            default
-      notify.interval_s             900           default
-      log.level                     "info"        default
-      log.format                    "text"        default
-      "#,
-    )
+    .stdout(TABLE)
     .run()
     .then()
     .args(["config", "path"])
@@ -90,59 +92,9 @@ fn values_tell_where_they_come_from() {
     .config("[files]\nidle_ms = 0\n")
     .args(["config", "show", "--log-level", "warn"])
     .stdout(
-      r#"
-      KEY                           VALUE         ORIGIN
-      workspaces                    []            default
-      preset                        "balanced"    default
-      markers                       "auto"        default
-      files.idle_ms                 0             [TMP]/memfw/config/config.toml:2
-      files.max_bytes               8388608       default
-      files.owners                  []            default
-      files.protocol                "auto"        default
-      files.quarantine              []            default
-      files.ignore                  []            default
-      agent.profiles                []            default
-      agent.owner_devices           []            default
-      agent.program                 ""            default
-      agent.follow                  "edits"       default
-      agent.extra_paths             "report"      default
-      baseline.action               "flag"        default
-      versions.keep_days            14            default
-      versions.max_mb               256           default
-      events.keep_days              730           default
-      events.max_count              1000000       default
-      quarantine.rejected_days      365           default
-      detection.scope               "strict"      default
-      detection.sensitivity         "medium"      default
-      detection.hold                "on"          default
-      detection.embedding_provider  "local"       default
-      detection.embedding_url       ""            default
-      detection.embedding_model     ""            default
-      detection.embedding_key_file  ""            default
-      judge.via                     "off"         default
-      judge.url                     ""            default
-      judge.model                   ""            default
-      judge.key_file                ""            default
-      judge.may_release             false         default
-      judge.per_hour                60            default
-      judge.per_day                 500           default
-      judge.exclude_sources         []            default
-      judge.exclude_files           []            default
-      trust.rule                    []            default
-      recall.min_trust              "hostile"     default
-      recall.max_results            20            default
-      recall.include_unvalidated    false         default
-      gate.enabled                  false         default
-      gate.max_wait_ms              2000          default
-      link.writes                   "quarantine"  default
-      notify.via                    "none"        default
-      notify.channel                ""            default
-      notify.target                 ""            default
-      notify.command                []            default
-      notify.interval_s             900           default
-      log.level                     "warn"        --log-level
-      log.format                    "text"        default
-      "#,
+      &TABLE
+        .replace("5000          default", "0             [TMP]/memfw/config/config.toml:2")
+        .replace("\"info\"        default", "\"warn\"        --log-level"),
     )
     .run();
   let shown =
@@ -423,4 +375,12 @@ fn a_full_disk_is_an_error() {
     .unwrap();
   assert_eq!(output.status.code(), Some(2));
   assert_eq!(output.stderr, b"error: cannot write the output: no space left on device\n");
+}
+
+#[test]
+fn a_mistake_in_an_array_names_the_line_where_the_array_begins() {
+  let config = "[notify]\nvia = \"none\"\ncommand = [\"a\",\n\"b\"\n\n[log]\nlevel = \"info\"\n";
+  let output = Test::new().config(config).args(["config", "check"]).output();
+  let hint = "hint: the array that begins on line 3 may have no `]`, or a line of it no comma\n";
+  assert!(output.stderr.contains(hint), "{}", output.stderr);
 }

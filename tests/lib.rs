@@ -43,6 +43,7 @@ mod numbers;
 mod openclaw;
 mod outage;
 mod output;
+mod overview;
 mod packages;
 #[cfg(all(debug_assertions, linux))]
 mod powerloss;

@@ -67,7 +67,7 @@ fn a_message_is_sent_once_an_interval_and_holds_no_memory() {
   let calls = said(&guarded);
   assert_eq!(calls.len(), 1, "{calls:?}");
   let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
-    See `memfw list`.";
+    1 item waits for you: `memfw review`.";
   let expected = ["message", "send", "--channel=irc", "--target=--ann", "--message", text];
   assert_eq!(calls[0], expected);
   guarded.stop();
@@ -90,7 +90,7 @@ fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
   eventually("a notice is shown", || said(&guarded).len() == 1);
   let words = said(&guarded).remove(0);
   let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
-    See `memfw list`.";
+    1 item waits for you: `memfw review`.";
   assert_eq!(words.last().unwrap(), text);
   if name == "notify-send" {
     assert_eq!(words[..3], ["--app-name=memfw", "--", "memfw"]);

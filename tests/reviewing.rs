@@ -41,7 +41,7 @@ fn keys_on_a_terminal_decide_and_leave_it_as_it_was() {
   let before = terminal.mode();
   let first = terminal.expect(" quit");
   assert!(first.contains("[1 of 3]") && first.contains(&ids[0]), "{first}");
-  assert!(first.contains('\u{1b}') && first.contains("it was here"), "{first}");
+  assert!(first.contains('\u{1b}') && first.contains("why"), "{first}");
   terminal.press(b"\x1b[A");
   terminal.expect(" quit");
   terminal.press(b"r");
@@ -132,14 +132,36 @@ fn a_flagged_block_is_approved_or_taken_out() {
   assert_eq!(flagged.len(), 2, "{flagged:?}");
   // Of two items from one moment, the first in the file comes first; the heading belongs to it.
   assert_eq!((&flagged[0]["line"], &flagged[1]["line"]), (&1.into(), &5.into()));
-  let output = piped(&guarded, &["--status", "flagged"], "r\na\n\n");
+  let output = piped(&guarded, &[], "?\nr\na\n\n");
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
-  assert!(output.stdout.contains("It was there before memfw."), "{}", output.stdout);
+  assert!(output.stdout.contains("it was there before memfw"), "{}", output.stdout);
   assert!(output.stdout.contains("it is here"), "{}", output.stdout);
   assert!(output.stdout.ends_with("2 items decided\n"), "{}", output.stdout);
   assert_eq!((guarded.waiting().len(), guarded.listed("approved").len()), (1, 1));
   assert_eq!(guarded.holding("workspace", &needle(1)).len(), 0);
   assert_eq!(guarded.holding("workspace", &needle(2)).len(), 1);
+}
+
+#[test]
+fn a_decision_is_repeated_and_one_is_taken_back() {
+  let (guarded, ids) = poisoned(4);
+  // The first is rejected, the others like it; then one goes back to the first and takes it back.
+  let output = piped(&guarded, &[], "r not mine\nl\nb\nb\nu\nl\nR\ny\n");
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
+  let said = &output.stdout;
+  assert!(said.contains(&format!("{}: undone, quarantined again", ids[0])), "{said}");
+  // After the first was taken back, all four are alike.
+  assert!(said.contains("Reject 4 items of this file and code as well?"), "{said}");
+  assert!(said.ends_with("4 items decided\n"), "{said}");
+  assert_eq!([0, 1, 2, 3].map(|n| status_of(&guarded, &ids[n])), ["rejected"; 4]);
+  let audit = guarded.json(&["audit", "--event", "rejected", "--json"]);
+  let reasons = audit.as_array().unwrap().iter().map(|one| one["detail"].as_str().unwrap());
+  assert!(reasons.clone().all(|detail| detail.contains("not mine")), "{audit}");
+
+  let (guarded, ids) = poisoned(2);
+  let output = piped(&guarded, &[], "r\nR\n\n");
+  assert!(output.stdout.contains("Reject 1 item of this file"), "{}", output.stdout);
+  assert_eq!([0, 1].map(|n| status_of(&guarded, &ids[n])), ["rejected", "quarantined"]);
 }
 
 #[test]

@@ -131,6 +131,9 @@ pub fn quoted(value: &str) -> String {
   if bare { value } else { format!("\"{}\"", value.replace('"', "\\\"")) }
 }
 
+/// Events of level info that wait for a person, and are not green for that reason.
+const ALARMING: &[&str] = &["quarantined", "held", "returned", "flagged", "forged-marker"];
+
 struct Text {
   time: bool,
   colour: bool,
@@ -152,9 +155,10 @@ where
       writer.write_char(' ')?;
     }
     let (word, style) = word(*event.metadata().level());
-    writer.write_str(&style.paint(word, self.colour))?;
     let mut fields = Fields::default();
     event.record(&mut fields);
+    let style = if fields.is_alarming { Style::Yellow } else { style };
+    writer.write_str(&style.paint(word, self.colour))?;
     writeln!(writer, " {}{}", fields.message, fields.rest)
   }
 }
@@ -164,10 +168,13 @@ where
 struct Fields {
   message: String,
   rest: String,
+  /// Whether the event asks for a person's attention, although it is no fault of memfw's.
+  is_alarming: bool,
 }
 
 impl Fields {
   fn add(&mut self, field: &Field, value: &str) {
+    self.is_alarming |= field.name() == "event" && ALARMING.contains(&value);
     if field.name() == "message" {
       self.message = terminal(value);
       return;
@@ -246,6 +253,18 @@ mod tests {
       text,
       " info seen file=\"a\\n info approved block=1\" source=\"\\u{1b}[2J\\u{202e}\\\"\"\n"
     );
+  }
+
+  #[test]
+  fn what_waits_for_a_person_is_not_green() {
+    let colour = LogSetup { colour: true, ..TEXT };
+    let kept = logged(colour, || tracing::info!(target: "memfw", event = "kept", "block kept"));
+    let out = logged(
+      colour,
+      || tracing::info!(target: "memfw", event = "quarantined", "block quarantined"),
+    );
+    assert_eq!(kept, "\u{1b}[32m info\u{1b}[0m block kept event=kept\n");
+    assert_eq!(out, "\u{1b}[33m info\u{1b}[0m block quarantined event=quarantined\n");
   }
 
   #[test]

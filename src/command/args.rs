@@ -18,6 +18,7 @@ use {
   name = "memfw",
   version,
   max_term_width = 100,
+  help_template = help(),
   after_help = "Examples: memfw demo · memfw run · memfw review\n\
     Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
 )]
@@ -26,9 +27,36 @@ pub struct Args {
   #[command(flatten)]
   pub global: GlobalArgs,
 
-  /// The command.
+  /// The command; without one, the state and what to do next are shown.
   #[command(subcommand)]
-  pub command: Command,
+  pub command: Option<Command>,
+}
+
+/// The help of memfw itself: its commands in groups, so that a screen of 24 rows has all of them. A test
+/// compares it with the commands.
+const HELP: &str = "\
+A memory firewall for AI agents: judges what is written into their memory
+
+{usage-heading} {usage}   (none: the state, and what to do next)
+
+Every day:  status            what is protected, what is not, and why
+            review, list      decide about what waits for you, or list it
+            show, explain     an item with its text, and why it was taken out
+            approve, reject   restore the exact bytes, or refuse them
+            undo              take the last decision back, exactly
+Start:      demo, run, service, doctor
+Origin:     provenance, audit, log, stats, report
+Files:      scan, restore, recall, quarantine, markers, settle
+Settings:   config, policy, {agent}, completions, man
+Programs:   link, gate, judge, eval
+
+Options:    --log-level LEVEL, --help, --version
+`memfw COMMAND --help` explains a command.{after-help}
+";
+
+/// The help, with the name of the command about the agent framework.
+fn help() -> String {
+  HELP.replace("{agent}", super::openclaw::NAME)
 }
 
 /// Options of every command.
@@ -171,6 +199,33 @@ mod tests {
   fn the_command_line_is_consistent() {
     Args::command().debug_assert();
     All::command().debug_assert();
+  }
+
+  #[test]
+  fn the_help_names_every_command_once() {
+    let help = help();
+    let groups = help.split("Every day:").nth(1).and_then(|rest| rest.split("\nOptions:").next());
+    let words: Vec<&str> = groups
+      .unwrap()
+      .lines()
+      .flat_map(|line| {
+        // The explanation of a command begins after several spaces.
+        let after = line.split_once(':').map_or(line, |(_, rest)| rest).trim_start();
+        after.split("  ").next().unwrap_or_default().split(", ")
+      })
+      .map(str::trim)
+      .filter(|word| !word.is_empty())
+      .collect();
+    let tree = Args::command();
+    let mut commands: Vec<&str> = tree
+      .get_subcommands()
+      .filter(|one| !one.is_hide_set())
+      .map(clap::Command::get_name)
+      .collect();
+    let mut named = words;
+    commands.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(named, commands);
   }
 
   #[test]

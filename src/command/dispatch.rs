@@ -3,12 +3,12 @@
 
 use std::{ffi::OsString, io, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, Parser as _, error::ContextKind};
 
 use super::{
   args::{Args, Command},
   audit, complete, config, demo, doctor, eval, explain, gate, judge, link, log, man, markers,
-  openclaw, policy, provenance,
+  openclaw, overview, policy, provenance,
   quarantine::{self, QuarantineCommand},
   recall, report, restore, run, scan, service, settle, stats, status, suggest,
 };
@@ -33,12 +33,14 @@ const COULD_NOT_TELL: u8 = 2;
 pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings) -> ExitCode {
   let args = match Args::try_parse_from(args) {
     Ok(args) => args,
-    Err(error) => return usage(&error),
+    Err(error) => return usage(error),
   };
   let out = Out::stdout(surroundings.colours(), || Pager::find(&surroundings.env));
-  let preset = args.command.preset();
+  let preset = args.command.as_ref().and_then(Command::preset);
   let context = Context { out, surroundings, log_level: args.global.log_level, preset };
-  let result = dispatch(&context, args.command)
+  let result = args
+    .command
+    .map_or_else(|| overview::run(&context), |command| dispatch(&context, command))
     .and_then(|status| context.out.flush().map(|()| status))
     // Output that was written before the failure must precede the error message.
     .map_err(|failure| context.out.flush().err().filter(is_broken_pipe).unwrap_or(failure));
@@ -65,7 +67,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args.command),
     Command::Review(args) => quarantine::run(context, QuarantineCommand::Review(args)),
-    Command::List(args) => quarantine::run(context, QuarantineCommand::List(args)),
+    Command::List(args) => quarantine::list_open(context, &args),
     Command::Show(args) => quarantine::run(context, QuarantineCommand::Show(args)),
     Command::Approve(args) => quarantine::run(context, QuarantineCommand::Approve(args)),
     Command::Reject(args) => quarantine::run(context, QuarantineCommand::Reject(args)),
@@ -92,11 +94,16 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
 }
 
 /// Prints help, the version, or what is wrong with the command line.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(mut error: clap::Error) -> ExitCode {
   if error.use_stderr() {
+    let meant = suggest::nested(&error, &Args::command());
+    if !meant.is_empty() {
+      // One suggestion is enough, and this one is the better guess.
+      error.remove(ContextKind::SuggestedSubcommand);
+    }
     // An argument may be a hostile file name, and clap repeats it unescaped.
     complain(&Escape::default().keep_lines().apply(error.render().to_string()));
-    for command in suggest::nested(error, &Args::command()) {
+    for command in meant {
       complain(&format!("hint: did you mean `{command}`?\n"));
     }
     return ExitCode::from(COULD_NOT_TELL);

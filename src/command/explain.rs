@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::shared::{
   evidence, finding,
+  json::{object, of_item},
   lookup::{self, find_item},
   pages,
 };
@@ -18,10 +19,7 @@ use crate::{
   app::{context::Context, exit::Status},
   config::Config,
   detect::{Code, Decision, Finding, PolicyInput, Verdict, policy},
-  engine::{
-    event::{rounded, shown},
-    judge::Treatment,
-  },
+  engine::{event::shown, judge::Treatment},
   os::{Clock as _, SystemClock},
   provenance::{Attestation, Request, trust_of},
   store::{Exception, Item, Ledger},
@@ -49,7 +47,7 @@ pub struct ExplainArgs {
 
 /// Carries the command out.
 pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
-  if let Ok(code) = args.name.parse::<Code>() {
+  if let Some(code) = code_of(&args.name)? {
     return of_code(context, code, args.json);
   }
   // Without the key only the request of the owner cannot be read.
@@ -72,6 +70,26 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
     case.print(context)?;
   }
   Ok(Status::Yes)
+}
+
+/// The code with this name or, where no id can begin like that, with this beginning.
+fn code_of(name: &str) -> Result<Option<Code>, Failure> {
+  if let Ok(code) = name.parse::<Code>() {
+    return Ok(Some(code));
+  }
+  let is_id = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+  if is_id {
+    return Ok(None);
+  }
+  let like = Code::ALL.iter().copied().filter(|code| code.as_str().starts_with(name));
+  match like.collect::<Vec<_>>()[..] {
+    [] => Ok(None),
+    [code] => Ok(Some(code)),
+    ref codes => {
+      let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+      Err(Failure::usage(format!("several codes begin with `{name}`")).hint(words.join(", ")))
+    }
+  }
 }
 
 fn nearest_code(name: &str) -> Option<String> {
@@ -160,29 +178,20 @@ impl Case {
         "alone": policy::decide(std::slice::from_ref(one), &input).verdict.as_str(),
       })
     };
-    json!({
-      "id": item.id.as_str(),
-      "file": shown(&item.path),
-      "line": item.line,
-      "status": item.status.as_str(),
-      "source": item.source.as_str(),
-      "trust": item.trust.as_str(),
+    let mut value = of_item(item);
+    value.extend(object(json!({
       "trust_by_rules": self.by_rules.as_str(),
-      "attestation": item.attestation.as_str(),
       "observed": self.observed,
-      "evidence": evidence::line(&item.trail.evidence_json),
-      "fed_by": evidence::fed_by(&item.trail.evidence_json),
       "asked": self.request.as_ref().map(|request| &request.asked),
       "passage": self.request.as_ref().map(|request| &request.passage),
-      "score": rounded(item.score),
-      "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
       "findings": self.found.iter().map(finding).collect::<Vec<_>>(),
       "sensitivity": self.sensitivity.as_str(),
       "instructions": self.is_instructions,
       "read_by": self.readers.to_json(),
       "excused": self.excused,
       "allowed": self.allowed.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
-    })
+    })));
+    value.into()
   }
 
   fn print(&self, context: &Context) -> Result<(), Failure> {
@@ -242,7 +251,7 @@ impl Case {
       "policy",
       &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),
     )?;
-    page.row("", "the table is in docs/detection.md and in src/detect/policy.rs")?;
+    page.row("", "`memfw explain CODE` says what a code means")?;
     if let Some(excused) = &self.excused {
       page.row("excused", &format!("this text: {}", terminal(excused)))?;
     }

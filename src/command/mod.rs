@@ -21,6 +21,7 @@ pub mod log;
 pub mod man;
 pub mod markers;
 pub mod openclaw;
+pub mod overview;
 pub mod policy;
 pub mod provenance;
 pub mod quarantine;

@@ -7,6 +7,7 @@ mod decide;
 mod delete;
 mod export;
 mod filter;
+mod in_file;
 mod list;
 pub mod review;
 
@@ -20,18 +21,15 @@ pub use export::ExportArgs;
 use serde_json::{Value, json};
 
 use super::shared::{
-  ask,
+  ask::{BeforeChange, before_change},
   copies::{self, Copy},
   evidence, finding,
+  json::{object, of_item},
   lookup::find_item,
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  engine::{
-    Engine,
-    event::{rounded, shown},
-    review::Approval,
-  },
+  engine::{Engine, event::shown, review::Approval},
   files::RealFs,
   os::{Clock as _, SystemClock},
   plural::times,
@@ -47,6 +45,7 @@ use crate::{
 };
 
 use decide::{Done, add, approve, reject, take_back};
+use filter::Unless;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
@@ -57,7 +56,7 @@ const PREVIEW_INDENT: usize = 6;
 pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Failure> {
   match command {
     QuarantineCommand::Review(args) => review::run(context, &args),
-    QuarantineCommand::List(args) => list::run(context, &args),
+    QuarantineCommand::List(args) => list::run(context, &args, Unless::Out),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => {
       let said = Said { reason: args.reason.as_deref(), json: args.json, ..Said::default() };
@@ -75,6 +74,11 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
+}
+
+/// Lists everything that waits for a person, also flagged blocks, which are in their files.
+pub fn list_open(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+  list::run(context, args, Unless::Open)
 }
 
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
@@ -231,14 +235,13 @@ fn decide_chosen(
   let items = filter::chosen_to_change(&context.ledger()?, &args.items, &args.filter)?;
   let what = count(items.len() as u64, "item");
   if items.len() > 1 && !args.yes {
-    if !ask::is_possible(context) {
-      return Err(
-        Failure::usage(format!("{what} would be decided about; nothing was changed"))
-          .hint("pass `--yes`, or name the items"),
-      );
-    }
-    if !ask::agreed(context, &format!("{verb} {what}?"))? {
-      context.out.line("nothing was changed")?;
+    let ask = BeforeChange {
+      would: &format!("{what} would be decided about"),
+      question: &format!("{verb} {what}?"),
+      nothing: "nothing was changed",
+      hint: "pass `--yes`, or name the items",
+    };
+    if !before_change(context, &ask)? {
       return Ok(Status::No);
     }
   }
@@ -312,31 +315,18 @@ fn undo(context: &Context, args: &QuarantineUndoArgs) -> Result<Status, Failure>
 }
 
 fn to_json(item: &Item) -> Value {
-  let mut value = json!({
-    "id": item.id.as_str(),
-    "file": shown(&item.path),
-    "line": item.line,
-    "status": item.status.as_str(),
-    "source": item.source.as_str(),
-    "trust": item.trust.as_str(),
-    "attestation": item.attestation.as_str(),
-    "session_id": item.session,
-    "evidence": evidence::line(&item.trail.evidence_json),
-    "fed_by": evidence::fed_by(&item.trail.evidence_json),
-    "score": rounded(item.score),
-    "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+  let mut value = of_item(item);
+  value.extend(object(json!({
     "quarantined_at": time::rfc3339(item.quarantined_at),
     "reviewed_at": item.reviewed_at.map(time::rfc3339),
     "reviewed_by": item.reviewed_by,
     "occurrences": item.occurrences,
-  });
+  })));
   // Approved, but not yet back in its file.
-  if item.awaited
-    && let Some(object) = value.as_object_mut()
-  {
-    object.insert("awaited".to_owned(), Value::Bool(true));
+  if item.awaited {
+    value.insert("awaited".to_owned(), Value::Bool(true));
   }
-  value
+  value.into()
 }
 
 fn findings(item: &Item) -> Value {

@@ -189,7 +189,8 @@ fn day_table(out: &Out, span: &Span) -> Result<(), Failure> {
   // Days before the first event say nothing.
   let quiet = |day: &i64| of(*day) == Counts::default();
   let mut days: Vec<i64> = span.all_days().skip_while(quiet).collect();
-  days.drain(..days.len().saturating_sub(SHOWN_DAYS));
+  let n_left_out = days.len().saturating_sub(SHOWN_DAYS);
+  days.drain(..n_left_out);
   let most = days.iter().map(|day| of(*day).seen()).max().unwrap_or(0);
   let mut table = Table::new([
     Column::new("DAY"),
@@ -218,7 +219,11 @@ fn day_table(out: &Out, span: &Span) -> Result<(), Failure> {
     ]);
   }
   out.line("")?;
-  table.write(out)
+  table.write(out)?;
+  match n_left_out as u64 {
+    0 => Ok(()),
+    n => out.line(&format!("{} not shown: memfw stats --json", count(n, "earlier day"))),
+  }
 }
 
 fn table<K>(

@@ -71,7 +71,7 @@ pub(super) fn degradations(
   Ok(report.degradations.into_iter().map(|(text, _)| text).collect())
 }
 
-fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Failure> {
+pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Failure> {
   let daemon = DaemonState::find(context, ledger)?;
   let mut degradations: Vec<(String, i64)> = Vec::new();
   let lost = if ledger.is_none() { context.lost_ledger()? } else { None };
@@ -137,8 +137,8 @@ impl Place {
 }
 
 /// The content of `status`.
-struct StatusReport {
-  daemon: &'static str,
+pub(super) struct StatusReport {
+  pub(super) daemon: &'static str,
   pid: Option<u32>,
   started_at: Option<i64>,
   scanned_at: Option<i64>,
@@ -158,7 +158,7 @@ struct StatusReport {
   unmarked: Vec<(String, String, String)>,
   /// Files that the agent framework no longer loads.
   dropped: Vec<Dropped>,
-  degradations: Vec<(String, i64)>,
+  pub(super) degradations: Vec<(String, i64)>,
   reading: Reading,
   judge: JudgeReport,
 }
@@ -268,36 +268,57 @@ impl StatusReport {
     })
   }
 
-  fn print(&self, context: &Context) -> Result<(), Failure> {
-    let out = &context.out;
+  /// How many items wait for a person.
+  pub(super) const fn n_open(&self) -> u64 {
+    self.n_waiting + self.n_flagged
+  }
+
+  /// Whether the daemon runs or has run.
+  pub(super) const fn has_run(&self) -> bool {
+    self.started_at.is_some() || self.pid.is_some()
+  }
+
+  /// The program and whether it guards.
+  pub(super) fn title(&self, context: &Context) -> String {
     let style = if self.daemon == "guarding" { Style::Green } else { Style::Yellow };
     let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-    out.line(&format!(
-      "memfw {}: {}{pid}",
-      env!("CARGO_PKG_VERSION"),
-      out.paint(style, self.daemon)
-    ))?;
+    format!("memfw {}: {}{pid}", env!("CARGO_PKG_VERSION"), context.out.paint(style, self.daemon))
+  }
+
+  /// How much is protected, or only known.
+  pub(super) fn extent(&self) -> String {
+    let known = format!("{} in {}", count(self.n_blocks, "block"), count(self.n_files, "file"));
+    match self.daemon {
+      "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
+      _ => format!("  protected   {known}"),
+    }
+  }
+
+  /// What waits for a person.
+  pub(super) fn waiting(&self, context: &Context, next: &str) -> String {
+    let flagged = match self.n_flagged {
+      0 => String::new(),
+      n => format!(" ({n} flagged, in {})", choose(n, "its file", "their files")),
+    };
+    let waiting = match self.n_open() {
+      0 => "nothing".to_owned(),
+      n => context.out.paint(Style::Yellow, &format!("{n} for you{flagged}{next}")),
+    };
+    format!("  waiting     {waiting}")
+  }
+
+  fn print(&self, context: &Context) -> Result<(), Failure> {
+    let out = &context.out;
+    out.line(&self.title(context))?;
     for Place { path, room } in &self.places {
       out.line(&format!("  workspace   {}", terminal(path)))?;
       out.line(&format!("              {}", terminal(&room.file_system)))?;
     }
-    let known = format!("{} in {}", count(self.n_blocks, "block"), count(self.n_files, "file"));
-    out.line(&match self.daemon {
-      "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
-      _ => format!("  protected   {known}"),
-    })?;
-    let waiting = match self.n_waiting {
-      0 => "nothing".to_owned(),
-      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw list")),
-    };
-    out.line(&format!("  waiting     {waiting}"))?;
+    out.line(&self.extent())?;
+    out.line(&self.waiting(context, ": memfw review"))?;
     if self.n_awaited > 0 {
       let n = self.n_awaited;
       out.line(&format!("  approved    {n} not restored yet: memfw list"))?;
-    }
-    if self.n_flagged > 0 {
-      let n = self.n_flagged;
-      out.line(&format!("  flagged     {n} in place: memfw list --status flagged"))?;
     }
     if let Some(at) = self.scanned_at {
       let now = SystemClock.now();

@@ -230,6 +230,7 @@ channel = "c"
 target = "t"
 command = ["say", "memory"]
 interval_s = 5
+flagged = false
 [log]
 level = "debug"
 format = "json"
@@ -289,6 +290,7 @@ format = "json"
         notify_target: "t".to_owned(),
         notify_command: vec!["say".to_owned(), "memory".to_owned()],
         notify_interval_s: 5,
+        notify_flagged: false,
         log_level: LogLevel::Debug,
         log_format: LogFormat::Json,
       }
@@ -297,7 +299,7 @@ format = "json"
     let expected = [
       1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32,
       33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 50, 52, 53, 55, 57, 58, 59, 60, 61,
-      63, 64,
+      62, 64, 65,
     ];
     assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }

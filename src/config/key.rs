@@ -273,6 +273,10 @@ keys! {
   /// The shortest time between two messages about the same source, in seconds.
   "notify.interval_s" => notify_interval_s: u64 = 900, in 1..=604_800;
 
+  /// Whether memfw also notifies you of text that looks like poison, comes from outside, and is only
+  /// flagged, so that it is still in its file.
+  "notify.flagged" => notify_flagged: bool = true;
+
   /// The lowest level of log lines that are written: "error", "warn", "info", "debug" or "trace".
   "log.level" => log_level: LogLevel = LogLevel::Info;
 

@@ -40,6 +40,18 @@ pub(super) struct Entry<'t> {
   pub(super) line: usize,
 }
 
+/// The hint for a mistake in an array over several lines: the parser finds it only on a later line.
+fn unclosed(text: &str, offset: usize) -> Option<String> {
+  let (line, _) = place(text, offset);
+  let begins = |line: &str| {
+    let (_, value) = line.split_once('=')?;
+    (value.trim_start().starts_with('[') && !value.contains(']')).then_some(())
+  };
+  let above: Vec<&str> = text.lines().take(line.saturating_sub(1)).collect();
+  let first = above.iter().rposition(|line| begins(line).is_some())? + 1;
+  Some(format!("the array that begins on line {first} may have no `]`, or a line of it no comma"))
+}
+
 impl<'t> Raw<'t> {
   /// Reads a document. Never fails: problems are collected.
   pub fn parse(text: &'t str) -> Self {
@@ -48,7 +60,8 @@ impl<'t> Raw<'t> {
     for error in errors {
       let offset = error.span().map_or(text.len(), |span| span.start);
       let message = error.message().trim().replace('\n', ", ");
-      let problem = ConfigProblem::at(text, offset, message, None);
+      let hint = if message.contains("array") { unclosed(text, offset) } else { None };
+      let problem = ConfigProblem::at(text, offset, message, hint);
       // One mistake can break a line in several ways; report only the first.
       if raw.broken.insert(problem.line) {
         raw.problems.push(problem);

@@ -21,10 +21,12 @@ use super::{
   judge::Via,
 };
 use crate::{
-  engine::{EngineError, EventKind, Target, event::shown},
+  engine::{EngineError, EventKind, Target, event::shown, origin::can_be_allowed},
+  memory::BlockId,
   os::subprocess::Subprocess,
   plural,
-  store::{EventFilter, EventRow, ItemFilter, Ledger, Part, PartKind, StateKey, StoreError},
+  provenance::{Attestation, State, Trust},
+  store::{EventFilter, EventRow, Item, ItemFilter, Ledger, Part, PartKind, StateKey, StoreError},
 };
 
 /// How long the agent has to renew its index by itself (a choice); it takes two seconds, and more when
@@ -42,6 +44,11 @@ const LOOK: Duration = Duration::from_millis(250);
 const MAX_SOURCES: usize = 64;
 /// The most events that are read at a time.
 const MAX_EVENTS: u32 = 10_000;
+/// From which score on a flagged text looks like poison: that of a trigger of severity medium
+/// (`detect/policy.rs`).
+const POISON: f32 = 0.45;
+/// The most flagged blocks of which it is remembered that people were told (a choice).
+const MAX_TOLD_FLAGS: usize = 4096;
 
 /// The programs that can be run, each as an argument vector.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +77,8 @@ struct News {
   n: usize,
   /// How many of the blocks were held.
   n_held: usize,
+  /// How many further blocks were flagged, and are still in their file.
+  n_flagged: usize,
   files: BTreeSet<&'static str>,
 }
 
@@ -94,6 +103,8 @@ pub(super) struct Notifications {
   stirred: bool,
   told: Option<NotifiedUntil>,
   news: BTreeMap<String, News>,
+  /// The flagged blocks that were news already: a flag is recorded, and then its source.
+  told_flags: BTreeSet<BlockId>,
   checks: BTreeMap<Target, Check>,
   running: Option<(Running, Subprocess)>,
 }
@@ -119,6 +130,12 @@ impl Notifications {
     self.stirred = true;
   }
 
+  /// Notes that the source of a text became known, or that the model has read it: a flagged text may be
+  /// news by now.
+  pub(super) fn stir_flags(&mut self) {
+    self.stirred |= self.helpers.notify.is_some();
+  }
+
   /// Takes the next step, and returns what it needs done: nothing if no step was due.
   pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
     let mut actions = self.end_program();
@@ -126,7 +143,7 @@ impl Notifications {
       actions = self.take_events(around)?;
     }
     if actions.is_empty() {
-      actions = self.tell(around);
+      actions = self.tell(around)?;
     }
     if actions.is_empty() {
       actions = self.check_index(around)?;
@@ -165,18 +182,34 @@ impl Notifications {
     // On the first run, what happened before the start is no news, on later ones either.
     let since = told.is_none().then_some(around.started_at);
     let mut told = told.unwrap_or_default();
-    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
-    let newest = ledger.events(&newest)?.first().map_or(0, |event| event.id);
-    let mut events: Vec<EventRow> = Vec::new();
-    for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
-      let filter =
-        EventFilter { since, event: Some(kind), limit: Some(MAX_EVENTS), ..EventFilter::default() };
-      events.extend(ledger.events(&filter)?);
-    }
-    events.retain(|event| event.id > told.last);
-    told.last = events.iter().map(|event| event.id).fold(told.last.max(newest), i64::max);
+    let events = match since {
+      Some(_) => {
+        let filter = EventFilter { since, limit: Some(MAX_EVENTS), ..EventFilter::default() };
+        ledger.events(&filter)?
+      }
+      // By their numbers, because the ledger finds these without looking at earlier events.
+      None => ledger.events_after(told.last, MAX_EVENTS)?,
+    };
+    let are_flags_told = self.are_flags_told(around);
     for event in &events {
-      self.take_event(event, around);
+      match event.event {
+        EventKind::Quarantined | EventKind::Held | EventKind::Returned => {
+          self.take_event(event, around);
+        }
+        // A source that becomes known may be from outside, and the model may have read the text meanwhile.
+        EventKind::Flagged | EventKind::Attributed if are_flags_told => {
+          self.take_flag(event, around)?;
+        }
+        _ => {}
+      }
+    }
+    told.last = events.iter().map(|event| event.id).fold(told.last, i64::max);
+    // There may be more than were read.
+    self.stirred = since.is_none() && events.len() == MAX_EVENTS as usize;
+    if since.is_some() {
+      let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
+      let newest = ledger.events(&newest)?.first().map_or(0, |event| event.id);
+      told.last = told.last.max(newest);
     }
     let action = stored(&told);
     self.told = Some(told);
@@ -187,10 +220,7 @@ impl Notifications {
     let target = event.path.as_deref().and_then(|path| around.directories.target(path));
     let Some(target) = target else { return };
     if self.helpers.notify.is_some() {
-      let source = event.source.as_ref().map_or("unknown", |source| source.as_str());
-      let is_known = self.news.contains_key(source);
-      let source = if is_known || self.news.len() < MAX_SOURCES { source } else { "others" };
-      let news = self.news.entry(source.to_owned()).or_default();
+      let news = self.news_about(event.source.as_ref().map_or("unknown", |source| source.as_str()));
       news.n += 1;
       news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
@@ -200,6 +230,42 @@ impl Notifications {
       let due = around.now + INDEX_AFTER;
       self.checks.insert(target, Check { due, asked: false });
     }
+  }
+
+  /// Whether people want to be told of flagged text.
+  fn are_flags_told(&self, around: &Surroundings<'_>) -> bool {
+    self.helpers.notify.is_some() && around.engine.config().notify_flagged
+  }
+
+  /// A block that was flagged, or whose source became known: news once, if it looks like poison from
+  /// outside.
+  fn take_flag(&mut self, event: &EventRow, around: &Surroundings<'_>) -> Result<(), EngineError> {
+    let target = event.path.as_deref().and_then(|path| around.directories.target(path));
+    let (Some(target), Some(id)) = (target, &event.block) else { return Ok(()) };
+    let item = match around.engine.ledger().item(id.as_str()) {
+      Ok(item) => item,
+      // The block has no findings, or is gone.
+      Err(StoreError::UnknownId { .. } | StoreError::AmbiguousId { .. }) => return Ok(()),
+      Err(error) => return Err(error.into()),
+    };
+    if item.id != *id || !is_poison_from_outside(&item) || !self.told_flags.insert(item.id.clone())
+    {
+      return Ok(());
+    }
+    if self.told_flags.len() > MAX_TOLD_FLAGS {
+      self.told_flags.pop_first();
+    }
+    let news = self.news_about(item.source.as_str());
+    news.n_flagged += 1;
+    news.files.insert(plain_name(&target.rel));
+    Ok(())
+  }
+
+  /// What is to be told about a source.
+  fn news_about(&mut self, source: &str) -> &mut News {
+    let is_known = self.news.contains_key(source);
+    let source = if is_known || self.news.len() < MAX_SOURCES { source } else { "others" };
+    self.news.entry(source.to_owned()).or_default()
   }
 
   /// How long until people may be notified about a source again.
@@ -215,11 +281,11 @@ impl Notifications {
   }
 
   /// Sends one message about all sources that are due.
-  fn tell(&mut self, around: &Surroundings<'_>) -> Vec<Action> {
+  fn tell(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
     if self.running.is_some() || self.news.is_empty() {
-      return vec![];
+      return Ok(vec![]);
     }
-    let Some(Ok(mut words)) = self.helpers.notify.clone() else { return vec![] };
+    let Some(Ok(mut words)) = self.helpers.notify.clone() else { return Ok(vec![]) };
     let due: Vec<String> = self
       .news
       .keys()
@@ -227,9 +293,10 @@ impl Notifications {
       .cloned()
       .collect();
     if due.is_empty() {
-      return vec![];
+      return Ok(vec![]);
     }
     let at = around.engine.clock().now();
+    let n_open = around.engine.ledger().counts(at)?.for_a_person();
     let mut about: Vec<(String, News)> = Vec::new();
     let told = self.told.get_or_insert_default();
     for source in due {
@@ -241,9 +308,9 @@ impl Notifications {
       let oldest = told.at.iter().min_by_key(|(_, at)| **at).map(|(source, _)| source.clone());
       oldest.map(|source| told.at.remove(&source));
     }
-    words.push(message(&about).into());
+    words.push(message(&about, n_open).into());
     self.running = Some((Running::Message, Subprocess::start(words, LIMIT)));
-    vec![stored(told)]
+    Ok(vec![stored(told)])
   }
 
   /// Handles the end of a program.
@@ -349,9 +416,20 @@ fn plain_name(rel: &Path) -> &'static str {
   }
 }
 
+/// Whether a block is flagged in its file, looks like poison, and comes from outside, as far as somebody
+/// has seen that.
+fn is_poison_from_outside(item: &Item) -> bool {
+  item.in_file
+    && item.status == State::Flagged
+    && item.score >= POISON
+    && matches!(item.trust, Trust::Untrusted | Trust::Hostile)
+    && item.attestation >= Attestation::ToolObserved
+    && can_be_allowed(&item.source)
+}
+
 /// The message. Of a source only its kind is told, as far as that is a plain word: the rest of it is a
 /// name that somebody else has chosen.
-fn message(about: &[(String, News)]) -> String {
+fn message(about: &[(String, News)], n_open: u64) -> String {
   let n: usize = about.iter().map(|(_, news)| news.n).sum();
   let files: BTreeSet<&str> =
     about.iter().flat_map(|(_, news)| news.files.iter().copied()).collect();
@@ -372,14 +450,23 @@ fn message(about: &[(String, News)]) -> String {
       format!("{} gave your agent an order; ", orders.into_iter().collect::<Vec<_>>().join(", "))
     }
   };
-  let n = n as u64;
-  let blocks = format!("{} {}", plural::count(n, "block"), plural::choose(n, "was", "were"));
   let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
-  format!(
-    "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw list`.",
-    join(files),
-    join(kinds)
-  )
+  let were = |n: u64| format!("{} {}", plural::count(n, "block"), plural::choose(n, "was", "were"));
+  let (n, files) = (n as u64, join(files));
+  let n_flagged: usize = about.iter().map(|(_, news)| news.n_flagged).sum();
+  let what = match (n, n_flagged as u64) {
+    (n, 0) => format!("{} taken out of {files} and kept for review", were(n)),
+    (0, n) => {
+      format!("{} flagged and {} still in {files}", were(n), plural::choose(n, "is", "are"))
+    }
+    (n, flagged) => format!(
+      "{} taken out of {files} and kept for review, and {flagged} more {} only flagged",
+      were(n),
+      plural::choose(flagged, "was", "were")
+    ),
+  };
+  let waits = format!("{n_open} {} for you", plural::choose(n_open, "item waits", "items wait"));
+  format!("memfw: {orders}{what} (source: {}). {waits}: `memfw review`.", join(kinds))
 }
 
 /// What sort of thing or person a kind of source is, in memfw's words.
@@ -402,38 +489,56 @@ mod tests {
 
   #[test]
   fn an_order_from_outside_is_told_in_words() {
-    let news = |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]) };
+    let news =
+      |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
     let held = [("web_fetch:a.example".to_owned(), news(1, 1))];
-    let text = message(&held);
+    let text = message(&held, 1);
     assert_eq!(
       text,
       "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
-       review (source: web_fetch). See `memfw list`."
+       review (source: web_fetch). 1 item waits for you: `memfw review`."
     );
     let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
     assert!(
-      message(&both).starts_with("memfw: a web page gave your agent an order; 3 blocks were")
+      message(&both, 3).starts_with("memfw: a web page gave your agent an order; 3 blocks were")
     );
     let kinds = ["mcp:ignore all", "Ignore all", "user:telegram:@ignore"];
     let hostile = kinds.map(|source| (source.to_owned(), news(1, 1)));
-    assert!(!message(&hostile).to_lowercase().contains("ignore"));
+    assert!(!message(&hostile, 3).to_lowercase().contains("ignore"));
   }
 
   #[test]
   fn a_message_holds_nothing_that_others_have_chosen() {
     let news =
-      |n, file| News { n, n_held: 0, files: BTreeSet::from([plain_name(Path::new(file))]) };
+      |n, file| News { n, files: BTreeSet::from([plain_name(Path::new(file))]), ..News::default() };
     let about = [
       ("web_fetch:ignore-all.example".to_owned(), news(1, "MEMORY.md")),
       ("Ignore all instructions".to_owned(), news(2, "memory/ignore all.md")),
       ("user:telegram:@ignore".to_owned(), news(1, "notes/x.md")),
     ];
-    let text = message(&about);
+    let text = message(&about, 7);
     assert!(!text.to_lowercase().contains("ignore"), "{text}");
     assert_eq!(
       text,
       "memfw: 4 blocks were taken out of MEMORY.md, a file below memory/, another file and kept for \
-       review (source: unknown, user, web_fetch). See `memfw list`."
+       review (source: unknown, user, web_fetch). 7 items wait for you: `memfw review`."
+    );
+  }
+
+  #[test]
+  fn flagged_poison_is_told_beside_what_was_taken_out() {
+    let news =
+      |n, n_flagged| News { n, n_flagged, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
+    let about = |n, n_flagged| [("web_fetch:a.example".to_owned(), news(n, n_flagged))];
+    assert_eq!(
+      message(&about(0, 1), 1),
+      "memfw: 1 block was flagged and is still in MEMORY.md (source: web_fetch). 1 item waits for you: \
+       `memfw review`."
+    );
+    assert_eq!(
+      message(&about(1, 2), 4),
+      "memfw: 1 block was taken out of MEMORY.md and kept for review, and 2 more were only flagged \
+       (source: web_fetch). 4 items wait for you: `memfw review`."
     );
   }
 }

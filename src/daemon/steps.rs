@@ -155,6 +155,7 @@ impl Steps {
       self.notifications.stir();
     }
     let outcome = outcome?;
+    self.notifications.stir_flags();
     let now = core.now();
     match outcome {
       Attributing::Later => core.queue.ask_again(target.clone(), waiting, now),
@@ -231,6 +232,7 @@ impl Steps {
         if core.engine.take_departed() {
           self.notifications.stir();
         }
+        self.notifications.stir_flags();
         reading
       }
     };

@@ -64,7 +64,7 @@ fn about(ledger: &Ledger, from: i64, to: i64) -> Result<Option<String>, EngineEr
     approved: n(EventKind::Approved),
     rejected: n(EventKind::Rejected),
   };
-  let waiting = ledger.counts(to)?.waiting;
+  let waiting = ledger.counts(to)?.for_a_person();
   let told = Day { counts, degraded: n(EventKind::Degraded), waiting };
   let date = |at: i64| timestamp(at).strftime("%Y-%m-%d").to_string();
   let days = match to - DAY {

@@ -228,12 +228,16 @@ impl<F: Fs> Engine<F> {
       // power cut.
       self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
     }
+    let hashes: Vec<_> = plan.redactions.iter().map(|one| ContentHash::of(&one.original)).collect();
     let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, edit, .. } = done else {
-      return Err(EngineError::refused_with("the file has changed in the meantime", "try again"));
+      drop(file);
+      drop(writing);
+      return self.taken_out_meanwhile(target, &hashes);
     };
     // The following pass records the new content.
     edit.finish_unrecorded(self, &target.path())?;
+    self.versions.note_ours(ContentHash::of(&file.read_all()?));
     drop(file);
     drop(writing);
     self.catch_up(target)?;
@@ -242,6 +246,23 @@ impl<F: Fs> Engine<F> {
       .into_iter()
       .next()
       .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
+  }
+
+  /// The item of a text that another process took out while a person asked for it: after the decision about
+  /// its block, any pass takes it out.
+  fn taken_out_meanwhile(
+    &mut self,
+    target: &Target,
+    hashes: &[ContentHash],
+  ) -> Result<BlockId, EngineError> {
+    self.catch_up(target)?;
+    for hash in hashes {
+      let item = self.ledger.existing_item(&target.path(), *hash, 0)?;
+      if let Some(item) = item.filter(|item| item.status.is_waiting()) {
+        return Ok(item.id);
+      }
+    }
+    Err(EngineError::refused_with("the file has changed in the meantime", "try again"))
   }
 
   /// Makes a decision after which the markers or placeholders of a file are due, and renews them.

@@ -28,11 +28,13 @@ pub struct Versions {
   config: Arc<Config>,
   /// A version that the ledger has recorded, but whose content is not kept yet.
   unkept: Option<UnkeptVersion>,
+  /// A version that memfw made for a person, which the next pass records.
+  ours: Option<ContentHash>,
 }
 
 impl Versions {
   pub(super) const fn new(config: Arc<Config>) -> Self {
-    Self { config, unkept: None }
+    Self { config, unkept: None, ours: None }
   }
 
   pub(super) fn configure(&mut self, config: Arc<Config>) {
@@ -54,6 +56,11 @@ impl Versions {
     }
   }
 
+  /// Notes that memfw made this version because a person asked for it.
+  pub(super) const fn note_ours(&mut self, version: ContentHash) {
+    self.ours = Some(version);
+  }
+
   /// Keeps the noted version, if any.
   pub(super) fn keep_noted(
     &mut self,
@@ -62,6 +69,8 @@ impl Versions {
     at: i64,
   ) -> Result<(), EngineError> {
     let Some(UnkeptVersion { path, file_hash, bytes }) = self.unkept.take() else { return Ok(()) };
+    let is_ours = self.ours.take_if(|ours| *ours == file_hash).is_some();
+    let writer = if is_ours { Writer::Memfw } else { writer };
     let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer, seen_at: at };
     let kept = self.keep(ledger, &new, at);
     report(ledger, kept, at)

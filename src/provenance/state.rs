@@ -14,7 +14,11 @@
   strum::IntoStaticStr,
   strum::VariantArray,
 )]
-#[strum(serialize_all = "kebab-case")]
+#[strum(
+  serialize_all = "kebab-case",
+  parse_err_ty = UnknownState,
+  parse_err_fn = UnknownState::new
+)]
 pub enum State {
   /// Seen, not completely judged.
   Unvalidated,
@@ -36,6 +40,23 @@ pub enum State {
   Forgotten,
 }
 
+/// A word that is no state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown state `{word}`: it is one of {}", words())]
+pub struct UnknownState {
+  word: String,
+}
+
+impl UnknownState {
+  fn new(word: &str) -> Self {
+    Self { word: word.to_owned() }
+  }
+}
+
+fn words() -> String {
+  State::ALL.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 impl State {
   /// All states.
   pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
@@ -48,5 +69,17 @@ impl State {
   /// Whether the bytes are out of the file and wait for a decision of a person.
   pub const fn is_waiting(self) -> bool {
     matches!(self, Self::Quarantined | Self::Held)
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_wrong_word_is_answered_with_the_right_ones() {
+    assert_eq!("held".parse::<State>(), Ok(State::Held));
+    let error = "bogus".parse::<State>().unwrap_err().to_string();
+    assert!(error.starts_with("unknown state `bogus`: it is one of unvalidated, "), "{error}");
   }
 }

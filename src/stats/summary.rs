@@ -13,7 +13,7 @@ pub struct Day {
   pub counts: Counts,
   /// How often protection was reduced.
   pub degraded: u64,
-  /// Items that wait for a person now.
+  /// Items that wait for a person now, in a file or out of it.
   pub waiting: u64,
 }
 

@@ -30,6 +30,13 @@ pub struct Counts {
   pub events_last_day: u64,
 }
 
+impl Counts {
+  /// How many items wait for a person: those out of their files, and those that are flagged in one.
+  pub const fn for_a_person(&self) -> u64 {
+    self.waiting + self.flagged
+  }
+}
+
 impl Ledger {
   /// The numbers at this time, from one view.
   pub fn counts(&self, at: Micros) -> Result<Counts, StoreError> {

@@ -89,6 +89,11 @@ impl ItemFilter {
   pub fn waiting() -> Self {
     Self { statuses: vec![State::Quarantined, State::Held], path: None }
   }
+
+  /// Everything that waits for a person: those items, and flagged blocks that are in a file.
+  pub fn open() -> Self {
+    Self { statuses: vec![State::Quarantined, State::Held, State::Flagged], path: None }
+  }
 }
 
 /// The items of the quarantine, with the columns that [`item_row`] reads.
@@ -113,6 +118,8 @@ impl Ledger {
       let sql = format!(
         "SELECT * FROM ({ITEMS})
          WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND (?2 IS NULL OR path = ?2)
+           -- A block of a file that is gone needs no decision; `counts` does not count it either.
+           AND (status <> 'flagged' OR path NOT IN (SELECT path FROM file WHERE status = 'missing'))
          ORDER BY quarantined_at, path, line, id"
       );
       let mut statement = conn.prepare_cached(&sql)?;
@@ -378,7 +385,7 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
 mod tests {
   use super::*;
   use crate::store::{
-    NewItem,
+    FileStatus, NewItem,
     tests::{Home, block, id, item, scan},
   };
 
@@ -395,17 +402,28 @@ mod tests {
     flagged.codes = vec![Code::EditedBlock];
     ledger.record(&scan("/w/b.md", &[flagged, block("bbbbb2", 1)], 15)).unwrap();
     ledger.decide(&id("aaaaa3"), State::Rejected, "ann", 40, &[]).unwrap();
-    let ids = |filter: ItemFilter| {
+    let ids = |ledger: &Ledger, filter: ItemFilter| {
       let items = ledger.items(&filter).unwrap();
       items.into_iter().map(|item| item.id.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(ItemFilter::default()), ["aaaaa1", "bbbbb1", "aaaaa2", "aaaaa3"]);
-    assert_eq!(ids(ItemFilter::waiting()), ["aaaaa1", "aaaaa2"]);
+    assert_eq!(ids(&ledger, ItemFilter::default()), ["aaaaa1", "bbbbb1", "aaaaa2", "aaaaa3"]);
+    assert_eq!(ids(&ledger, ItemFilter::waiting()), ["aaaaa1", "aaaaa2"]);
     let only = |status| ItemFilter { statuses: vec![status], path: None };
-    assert_eq!(ids(only(State::Flagged)), ["bbbbb1"]);
-    assert_eq!(ids(only(State::Validated)), [""; 0]);
+    assert_eq!(ids(&ledger, only(State::Flagged)), ["bbbbb1"]);
+    assert_eq!(ids(&ledger, only(State::Validated)), [""; 0]);
+    assert_eq!(ids(&ledger, ItemFilter::open()), ["aaaaa1", "bbbbb1", "aaaaa2"]);
+    assert_eq!(ledger.counts(50).unwrap().for_a_person(), 3);
+    let workspace = Path::new("/w");
+    ledger.set_status(elsewhere, workspace, FileStatus::Missing, None).unwrap();
+    assert_eq!(
+      ids(&ledger, ItemFilter::open()),
+      ["aaaaa1", "aaaaa2"],
+      "a missing file needs no decision"
+    );
+    assert_eq!(ledger.counts(50).unwrap().for_a_person(), 2);
+    ledger.set_status(elsewhere, workspace, FileStatus::Watched, None).unwrap();
     let there = ItemFilter { path: Some(elsewhere.into()), ..ItemFilter::default() };
-    assert_eq!(ids(there), ["bbbbb1", "aaaaa2"]);
+    assert_eq!(ids(&ledger, there), ["bbbbb1", "aaaaa2"]);
     assert_eq!(ledger.waiting_ids(elsewhere).unwrap(), [id("aaaaa2")]);
     let placeholders = ledger.placeholder_ids(Path::new("/w/a.md")).unwrap();
     let expected = [(id("aaaaa1"), State::Quarantined), (id("aaaaa3"), State::Rejected)];

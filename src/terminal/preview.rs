@@ -47,15 +47,46 @@ impl Preview {
   /// Its rows at this width, up to `max_rows` of them, and the number of rows left out. Without colours the dangerous
   /// part is between `>>` and `<<`.
   pub fn rows(&self, columns: usize, max_rows: usize, colour: bool) -> (Vec<String>, usize) {
-    let mut rows = Vec::new();
-    for line in &self.lines {
-      let line = if colour { line.clone() } else { bracketed(line) };
-      rows.extend(wrapped(&line, columns).into_iter().map(|row| painted(row, colour)));
-    }
+    let mut rows: Vec<String> =
+      self.laid_out(columns, colour).into_iter().map(|(row, _)| row).collect();
     let left = rows.len().saturating_sub(max_rows) + usize::from(self.is_cut);
     rows.truncate(max_rows);
     (rows, left)
   }
+
+  /// Like [`Preview::rows`], but the rows begin just before the dangerous part if that would not be among the
+  /// first ones; returns also the number of rows left out above.
+  pub fn window(&self, columns: usize, max_rows: usize, colour: bool) -> Window {
+    let laid_out = self.laid_out(columns, colour);
+    let first = laid_out.iter().position(|(_, is_marked)| *is_marked).unwrap_or(0);
+    let latest = laid_out.len().saturating_sub(max_rows);
+    let above = if first < max_rows { 0 } else { first.saturating_sub(1).min(latest) };
+    let below = latest.saturating_sub(above) + usize::from(self.is_cut);
+    let rows = laid_out.into_iter().skip(above).take(max_rows).map(|(row, _)| row).collect();
+    Window { rows, above, below }
+  }
+
+  /// All rows, and whether each has a dangerous part.
+  fn laid_out(&self, columns: usize, colour: bool) -> Vec<(String, bool)> {
+    let mut rows = Vec::new();
+    for line in &self.lines {
+      let line = if colour { line.clone() } else { bracketed(line) };
+      let laid_out = |row: &[Marked]| (painted(row, colour), row.iter().any(|(_, marked)| *marked));
+      rows.extend(wrapped(&line, columns).into_iter().map(laid_out));
+    }
+    rows
+  }
+}
+
+/// Some rows of a text, and how many are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+  /// The rows.
+  pub rows: Vec<String>,
+  /// Rows left out above.
+  pub above: usize,
+  /// Rows left out below.
+  pub below: usize,
 }
 
 /// Prose wrapped to a width; safe text in, safe text out.
@@ -195,6 +226,26 @@ const fn is_name(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+  #[test]
+  fn a_window_has_the_dangerous_part() {
+    let text: String = (0..30).map(|n| format!("line {n}\n")).collect();
+    let window = |word: &str, max: usize| {
+      let start = text.find(word).unwrap();
+      let preview =
+        Preview::new(text.as_bytes(), std::slice::from_ref(&(start..start + word.len())));
+      preview.window(40, max, false)
+    };
+    let middle = window("line 20", 4);
+    assert_eq!((middle.above, middle.rows.len(), middle.below), (19, 4, 7));
+    assert_eq!(middle.rows[1], ">>line 20<<");
+    let first = window("line 2\n", 4);
+    assert_eq!((first.above, first.below), (0, 26));
+    let last = window("line 29", 4);
+    assert_eq!((last.above, last.below), (26, 0));
+    assert_eq!(last.rows.last().unwrap(), ">>line 29<<");
+    assert_eq!((window("line 29", 40).above, window("line 29", 40).below), (0, 0));
+  }
+
   use proptest::prelude::*;
 
   use super::*;

@@ -38,6 +38,8 @@ enum What {
   Approval,
   /// A guarded file.
   File,
+  /// An item, or a finding code.
+  ItemOrCode,
   /// A key of the configuration.
   Key,
   /// A value of the key that comes before it on the command line.
@@ -55,6 +57,8 @@ impl What {
     Some(match (command, name) {
       ("withdraw", "ID") => Self::Approval,
       (_, "ID" | "ID|FILE:LINE") => Self::Item,
+      (_, "ID|FILE:LINE|CODE") => Self::ItemOrCode,
+      (_, "CODE") => Self::Words(|| Code::ALL.iter().map(|code| code.as_str()).collect()),
       (_, "FILE[:LINE]|ID") | ("restore" | "retrust", "FILE") => Self::File,
       (_, "KEY") => Self::Key,
       ("set", "VALUE") => Self::Value,
@@ -119,6 +123,11 @@ impl Lookup {
     };
     let found: Vec<(String, String)> = match what {
       What::Item => self.ask(|ledger| items(ledger, text)),
+      What::ItemOrCode => {
+        let mut found = self.ask(|ledger| items(ledger, text));
+        found.extend(Code::ALL.iter().map(|code| (code.to_string(), code.title().to_owned())));
+        found
+      }
       What::Approval => self.ask(policy::names),
       What::Source => self.ask(sources),
       What::Key => KEYS.iter().map(|key| (key.name.to_owned(), about(key))).collect(),

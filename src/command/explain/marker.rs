@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::{Page, readers::Readers};
 use crate::{
   app::{context::Context, exit::Status},
-  command::shared::evidence,
+  command::shared::{
+    evidence,
+    json::{object, of_revision},
+  },
   engine::event::{rounded, shown},
   memory::BlockId,
   store::{Ledger, Place, Revision},
@@ -81,16 +84,9 @@ fn print(page: &Page<'_>, id: &BlockId, place: &Place, readers: &Readers) -> Res
 fn to_json(place: &Place, readers: &Readers) -> Value {
   let Place { path, present, block } = place;
   let revision = |one: &Revision| {
-    json!({
-      "source": one.source.as_str(),
-      "trust": one.trust.as_str(),
-      "attestation": one.attestation.as_str(),
-      "session_id": one.session,
-      "evidence": evidence::line(&one.trail.evidence_json),
-      "fed_by": evidence::fed_by(&one.trail.evidence_json),
-      "ts": time::rfc3339(one.at),
-      "approved": one.approved,
-    })
+    let mut value = of_revision(one);
+    value.extend(object(json!({ "ts": time::rfc3339(one.at), "approved": one.approved })));
+    value
   };
   json!({
     "id": block.id.as_str(),

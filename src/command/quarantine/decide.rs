@@ -21,6 +21,8 @@ use crate::{
 
 /// The result of one decision.
 pub(super) struct Done {
+  /// The item, under its present id.
+  pub(super) id: BlockId,
   /// The line for people.
   pub(super) line: String,
   /// The value for programs.
@@ -52,6 +54,7 @@ pub(super) fn approve(
   Ok(Done {
     line,
     value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }),
+    id: item.id.clone(),
     undoable: Some(item.id),
   })
 }
@@ -69,6 +72,7 @@ pub(super) fn reject(
   Ok(Done {
     line,
     value: json!({ "id": item.id.as_str(), "status": "rejected" }),
+    id: item.id.clone(),
     undoable: Some(item.id),
   })
 }
@@ -99,6 +103,7 @@ pub(super) fn take_back(
   Ok(Done {
     line,
     value: json!({ "id": id.as_str(), "status": status.as_str(), "placed": word }),
+    id: item.id.clone(),
     undoable: None,
   })
 }
@@ -126,7 +131,8 @@ pub(super) fn add(
   // The quarantined item may have another id than the block had.
   let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
   let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
-  Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }), undoable: None })
+  let value = json!({ "id": id.as_str(), "status": "quarantined" });
+  Ok(Done { id, line, value, undoable: None })
 }
 
 fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {

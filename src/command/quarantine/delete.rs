@@ -9,7 +9,7 @@ use super::filter::{FilterArgs, chosen_to_change};
 
 use crate::{
   app::{context::Context, exit::Status},
-  command::shared::ask,
+  command::shared::ask::{BeforeChange, before_change},
   terminal::{failure::Failure, output::count},
 };
 
@@ -43,7 +43,6 @@ pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failur
   let items = chosen_to_change(&ledger, &args.items, &args.filter)?;
   drop(ledger);
   if !args.yes && !is_agreed(context, items.len())? {
-    context.out.line("nothing was deleted")?;
     return Ok(Status::No);
   }
   let config = context.config()?.config;
@@ -76,11 +75,11 @@ pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failur
 
 fn is_agreed(context: &Context, n: usize) -> Result<bool, Failure> {
   let what = count(n as u64, "item");
-  if !ask::is_possible(context) {
-    return Err(
-      Failure::usage(format!("the text of {what} would be deleted for good; nothing was deleted"))
-        .hint("pass `--yes`, or use `memfw reject ID` to keep it sealed"),
-    );
-  }
-  ask::agreed(context, &format!("Delete the text of {what} for good?"))
+  let ask = BeforeChange {
+    would: &format!("the text of {what} would be deleted for good"),
+    question: &format!("Delete the text of {what} for good?"),
+    nothing: "nothing was deleted",
+    hint: "pass `--yes`, or use `memfw reject ID` to keep it sealed",
+  };
+  before_change(context, &ask)
 }

@@ -4,16 +4,18 @@
 use clap::{Args as ClapArgs, ValueEnum, builder::Resettable};
 use serde_json::{Value, json};
 
-use super::{findings, lossy, to_json};
+use super::{
+  filter::{FilterArgs, Unless, chosen},
+  findings, lossy, to_json,
+};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::{
     finding,
-    lookup::find_item,
     sarif::{self, Level, Place, SarifLog},
   },
   provenance::State,
-  store::{Item, ItemFilter, Ledger, StoreError},
+  store::{Item, Ledger, StoreError},
   terminal::failure::Failure,
 };
 
@@ -35,9 +37,9 @@ pub struct ExportArgs {
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 
-  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
-  #[arg(long, value_name = "STATUS", conflicts_with = "items")]
-  pub status: Vec<State>,
+  /// Which items, if none is named.
+  #[command(flatten)]
+  pub filter: FilterArgs,
 
   /// The format: json or sarif
   #[arg(long, value_name = "FORMAT", default_value = "json", hide_possible_values = true)]
@@ -63,12 +65,7 @@ pub(super) fn run(context: &Context, args: &ExportArgs) -> Result<Status, Failur
   };
   let items = match &ledger {
     None => vec![],
-    Some(ledger) if args.items.is_empty() => {
-      ledger.items(&ItemFilter { statuses: args.status.clone(), path: None })?
-    }
-    Some(ledger) => {
-      args.items.iter().map(|name| find_item(ledger, name)).collect::<Result<_, _>>()?
-    }
+    Some(ledger) => chosen(ledger, &args.items, &args.filter, Unless::Any)?,
   };
   match args.format {
     ExportFormat::Sarif => context.out.json(&of_items(&items).log())?,

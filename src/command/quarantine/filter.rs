@@ -4,16 +4,14 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use jiff::tz::TimeZone;
 
 use crate::{
   app::paths::resolved,
-  command::shared::lookup::find_item,
+  command::shared::{lookup::find_item, since::time_of},
   detect::Code,
-  os::{Clock as _, SystemClock},
   provenance::{State, Trust},
   store::{Item, ItemFilter, Ledger},
-  terminal::{failure::Failure, moment::moment},
+  terminal::failure::Failure,
 };
 
 /// Which items are meant. Each option may be given several times, and then means any of its values.
@@ -56,32 +54,57 @@ impl FilterArgs {
       && since.is_none()
   }
 
-  /// The chosen items, the oldest first; without a state, those that wait for a person.
-  pub(super) fn items(&self, ledger: &Ledger) -> Result<Vec<Item>, Failure> {
-    let is_any = self.status.is_empty();
-    let statuses = if is_any { ItemFilter::waiting().statuses } else { self.status.clone() };
-    let mut items = ledger.items(&ItemFilter { statuses, path: None })?;
-    if is_any {
-      // A person has decided about these, but their text is not in its file yet.
-      let approved = ItemFilter { statuses: vec![State::Approved], path: None };
-      items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
-    }
-    let since = self.since.as_deref().map(time_of).transpose()?;
-    items
-      .retain(|item| self.chooses(item) && since.is_none_or(|since| item.quarantined_at >= since));
+  /// The chosen items: those that are out of their file first, and the oldest first.
+  pub(super) fn items(&self, ledger: &Ledger, unless: Unless) -> Result<Vec<Item>, Failure> {
+    let waiting = match unless {
+      _ if !self.status.is_empty() => return self.items_in(ledger, self.status.clone()),
+      Unless::Any => return self.items_in(ledger, vec![]),
+      Unless::Open => ItemFilter::open(),
+      Unless::Out => ItemFilter::waiting(),
+    };
+    let mut items = self.items_in(ledger, waiting.statuses)?;
+    items.sort_by_key(|item| item.in_file);
+    // A person has decided about these, but their text is not in its file yet.
+    let approved = self.items_in(ledger, vec![State::Approved])?;
+    items.extend(approved.into_iter().filter(|item| item.awaited));
     Ok(items)
   }
 
-  fn chooses(&self, item: &Item) -> bool {
+  /// The chosen items in these states; in any, if there are none.
+  fn items_in(&self, ledger: &Ledger, statuses: Vec<State>) -> Result<Vec<Item>, Failure> {
+    let files: Vec<(&PathBuf, PathBuf)> =
+      self.file.iter().map(|file| (file, resolved(file))).collect();
+    let since = self.since.as_deref().map(time_of).transpose()?;
+    let mut items = ledger.items(&ItemFilter { statuses, path: None })?;
+    items.retain(|item| {
+      self.chooses(item, &files) && since.is_none_or(|since| item.quarantined_at >= since)
+    });
+    Ok(items)
+  }
+
+  /// Whether an item is chosen; `files` are the chosen files as typed and as they are found.
+  fn chooses(&self, item: &Item, files: &[(&PathBuf, PathBuf)]) -> bool {
     let is_source =
       |source: &String| *source == item.source.as_str() || source == item.source.kind();
-    let is_file =
-      |file: &PathBuf| item.path.ends_with(file) || item.path.starts_with(resolved(file));
-    (self.file.is_empty() || self.file.iter().any(is_file))
+    let is_file = |(typed, found): &(&PathBuf, PathBuf)| {
+      item.path.ends_with(typed) || item.path.starts_with(found)
+    };
+    (files.is_empty() || files.iter().any(is_file))
       && (self.source.is_empty() || self.source.iter().any(is_source))
       && (self.code.is_empty() || self.code.iter().any(|code| item.codes.contains(code)))
       && (self.trust.is_empty() || self.trust.contains(&item.trust))
   }
+}
+
+/// Which states are meant if none is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unless {
+  /// Those that wait for a person, out of their file or flagged in it.
+  Open,
+  /// Those that wait for a person, out of their file.
+  Out,
+  /// All.
+  Any,
 }
 
 /// The named items, or, where none is named, those that the filters choose.
@@ -89,9 +112,10 @@ pub(super) fn chosen(
   ledger: &Ledger,
   names: &[String],
   filter: &FilterArgs,
+  unless: Unless,
 ) -> Result<Vec<Item>, Failure> {
   match (names.is_empty(), filter.is_empty()) {
-    (true, _) => filter.items(ledger),
+    (true, _) => filter.items(ledger, unless),
     (false, true) => names.iter().map(|name| find_item(ledger, name)).collect(),
     (false, false) => Err(
       Failure::usage("items are named, and filters given as well").hint("leave one of them out"),
@@ -111,16 +135,9 @@ pub(super) fn chosen_to_change(
         .hint("name items, or choose them: `--file`, `--code`, `--source`"),
     );
   }
-  let items = chosen(ledger, names, filter)?;
+  let items = chosen(ledger, names, filter, Unless::Out)?;
   if items.is_empty() {
     return Err(Failure::unavailable("no item is like that").hint("`memfw list` shows what waits"));
   }
   Ok(items)
-}
-
-fn time_of(text: &str) -> Result<i64, Failure> {
-  moment(text, SystemClock.now(), &TimeZone::system()).ok_or_else(|| {
-    Failure::usage(format!("`{text}` is not a time"))
-      .hint("write a time as `2026-11-20`, `2026-11-20 14:00`, `2h ago` or `3d`")
-  })
 }

@@ -1,9 +1,12 @@
 //! `memfw list`: what waits for a person, one row an item, with the words that were taken out.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+};
 
-use super::{QuarantineListArgs, to_json};
+use super::{QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, to_json};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::finding,
@@ -28,11 +31,15 @@ const ALIKE: usize = 4;
 const SNIPPET: usize = 160;
 
 /// Carries the command out.
-pub(super) fn run(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+pub(super) fn run(
+  context: &Context,
+  args: &QuarantineListArgs,
+  unless: Unless,
+) -> Result<Status, Failure> {
   let Some(ledger) = context.ledger_to_read()? else {
     return nothing(context, args.json);
   };
-  let items = args.filter.items(&ledger)?;
+  let items = args.filter.items(&ledger, unless)?;
   if args.json {
     context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
     return Ok(Status::Yes);
@@ -46,20 +53,28 @@ pub(super) fn run(context: &Context, args: &QuarantineListArgs) -> Result<Status
   context.out.page();
   // A row stays one line in a pipe as well; `--json` has everything uncut.
   let directory = common(&items);
-  let table = table(&ledger, &rows, (&directory, args.filter.status.len() == 1));
+  // Commands that need the configuration report an invalid one.
+  let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
+  let texts = FlaggedTexts::new(&ledger, max_file_bytes);
+  let table = table(&ledger, &rows, texts, (&directory, args.filter.status.len() == 1));
   context.out.text(&table.render(context.out.columns(), context.out.colour()))?;
   context.out.line("")?;
-  for line in footer(&ledger, &items, (&directory, args))? {
+  for line in footer(&ledger, &items, (&directory, args, unless))? {
     context.out.line(&line)?;
   }
   Ok(Status::Yes)
 }
 
-fn nothing(context: &Context, json: bool) -> Result<Status, Failure> {
+/// Says that there is no such item; before the first start of the daemon, that nothing is guarded.
+pub(super) fn nothing(context: &Context, json: bool) -> Result<Status, Failure> {
   if json {
     context.out.json(&[(); 0])?;
-  } else {
+  } else if context.ledger_to_read()?.is_some() {
     context.out.line("nothing waits for you")?;
+  } else {
+    context
+      .out
+      .line("memfw has not guarded anything yet: `memfw run` starts it, `memfw demo` shows it")?;
   }
   Ok(Status::Yes)
 }
@@ -80,21 +95,26 @@ fn rows(items: &[Item], are_grouped: bool) -> Vec<Row<'_>> {
     .iter()
     .map(|item| (item.path.as_path(), &item.source, item.status, strongest(item)))
     .collect();
+  // How many items of each kind there are; none once a row stands for all of them.
+  let mut left: HashMap<Kind<'_>, usize> = HashMap::new();
+  for kind in &kinds {
+    *left.entry(*kind).or_default() += 1;
+  }
   let mut rows: Vec<Row<'_>> = Vec::new();
-  for (index, (item, kind)) in items.iter().zip(&kinds).enumerate() {
-    let alike = |others: &[Kind<'_>]| others.iter().filter(|other| *other == kind).count();
-    let n = if are_grouped { alike(&kinds) } else { 1 };
-    if n < ALIKE {
+  for (item, kind) in items.iter().zip(&kinds) {
+    let n = left.get(kind).copied().unwrap_or_default();
+    if !are_grouped || (1..ALIKE).contains(&n) {
       rows.push(Row { item, code: kind.3, n: 1 });
-    } else if alike(kinds.get(..index).unwrap_or_default()) == 0 {
+    } else if n > 0 {
       rows.push(Row { item, code: kind.3, n });
+      left.insert(*kind, 0);
     }
   }
   rows
 }
 
 /// The most severe code of an item; of several, the one that is found first.
-fn strongest(item: &Item) -> Option<Code> {
+pub(super) fn strongest(item: &Item) -> Option<Code> {
   let found = finding::counted(item);
   let severity = |code: Code| -> Option<Severity> {
     found.iter().filter(|one| one.code == code).map(|one| one.severity).max()
@@ -113,7 +133,12 @@ fn common(items: &[Item]) -> PathBuf {
 }
 
 /// The table of rows whose files are below `directory`.
-fn table(ledger: &Ledger, rows: &[Row<'_>], (directory, is_one_status): (&Path, bool)) -> Table {
+fn table(
+  ledger: &Ledger,
+  rows: &[Row<'_>],
+  mut texts: FlaggedTexts<'_>,
+  (directory, is_one_status): (&Path, bool),
+) -> Table {
   let now = SystemClock.now();
   let is_mixed = !is_one_status && rows.iter().any(|row| row.item.status != State::Quarantined);
   let mut columns = vec![Column::new("ID")];
@@ -141,7 +166,7 @@ fn table(ledger: &Ledger, rows: &[Row<'_>], (directory, is_one_status): (&Path, 
       Cell::from(why(row)),
       Cell::from(place(row, directory)),
       Cell::from(time::short(item.quarantined_at, now)),
-      Cell::from(words(ledger, item)),
+      Cell::from(words(ledger, item, &mut texts)),
     ]);
     table.row(cells);
   }
@@ -162,15 +187,19 @@ fn place(row: &Row<'_>, directory: &Path) -> String {
   if row.n == 1 { format!("{path}:{}", row.item.line) } else { path }
 }
 
-/// The beginning of what was taken out, harmless for a terminal.
-fn words(ledger: &Ledger, item: &Item) -> String {
+/// The beginning of a text, harmless for a terminal.
+pub(super) fn words(ledger: &Ledger, item: &Item, texts: &mut FlaggedTexts<'_>) -> String {
+  let beginning = |text: &[u8]| {
+    let text = text.trim_ascii();
+    one_line(text.get(..SNIPPET).unwrap_or(text))
+  };
   match ledger.unseal(&item.id) {
-    Ok(text) => {
-      let text = text.trim_ascii();
-      one_line(text.get(..SNIPPET).unwrap_or(text))
-    }
+    Ok(text) => beginning(&text),
     // The text of a flagged block is in its file.
-    Err(StoreError::UnknownId { .. }) => "in its file".to_owned(),
+    Err(StoreError::UnknownId { .. }) => match texts.of(item) {
+      Ok(Some(text)) => beginning(&text),
+      _ => "in its file".to_owned(),
+    },
     Err(StoreError::Deleted { .. }) => "deleted".to_owned(),
     Err(_) => "cannot be unsealed".to_owned(),
   }
@@ -180,25 +209,35 @@ fn words(ledger: &Ledger, item: &Item) -> String {
 fn footer(
   ledger: &Ledger,
   items: &[Item],
-  (directory, args): (&Path, &QuarantineListArgs),
+  (directory, args, unless): (&Path, &QuarantineListArgs, Unless),
 ) -> Result<Vec<String>, Failure> {
   let directory = terminal(shown(directory));
-  let n_waiting = items.iter().filter(|item| item.status.is_waiting()).count();
+  let is_open = |item: &&Item| item.status.is_waiting() || item.status == State::Flagged;
+  let n_waiting = items.iter().filter(is_open).count();
   let mut lines = Vec::new();
   if n_waiting == items.len() {
     let waits = if n_waiting == 1 { "waits" } else { "wait" };
     lines.push(format!("{} {waits} for you in {directory}", count(n_waiting as u64, "item")));
-    lines.push("next: `memfw review`, or `memfw approve ID`, `memfw reject ID`".to_owned());
+    lines.push(next(items).to_owned());
   } else {
     lines.push(format!("{} in {directory}", count(items.len() as u64, "item")));
   }
-  if args.filter.is_empty() {
+  if args.filter.is_empty() && unless == Unless::Out {
     let flagged = ItemFilter { statuses: vec![State::Flagged], path: None };
     let n_flagged = ledger.items(&flagged)?.len();
     if n_flagged > 0 {
       let blocks = count(n_flagged as u64, "flagged block");
-      lines.push(format!("{blocks} in files: `memfw list --status flagged`"));
+      lines.push(format!("{blocks} in files: `memfw list`"));
     }
   }
   Ok(lines)
+}
+
+/// What to do about items that wait.
+fn next(items: &[Item]) -> &'static str {
+  if items.iter().all(|item| item.in_file) {
+    "next: `memfw review`, or `memfw approve ID`, `memfw quarantine add ID`"
+  } else {
+    "next: `memfw review`, or `memfw approve ID`, `memfw reject ID`"
+  }
 }

@@ -21,11 +21,11 @@ pub fn kind_of(event: &str) -> Result<EventKind, Failure> {
     return Ok(kind);
   }
   let names = EventKind::ALL.iter().map(|kind| kind.as_str());
-  let nearest = crate::config::nearest(event, names);
-  Err(
-    Failure::usage(format!("unknown event `{event}`"))
-      .maybe_hint(nearest.map(|name| format!("did you mean `{name}`?"))),
-  )
+  let hint = match crate::config::nearest(event, names.clone()) {
+    Some(name) => format!("did you mean `{name}`?"),
+    None => format!("the events are {}", names.collect::<Vec<_>>().join(", ")),
+  };
+  Err(Failure::usage(format!("unknown event `{event}`")).hint(hint))
 }
 
 /// One event as JSON.

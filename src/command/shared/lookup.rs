@@ -8,9 +8,12 @@ use crate::{
   config::nearest,
   engine::event::shown,
   memory::BlockId,
-  store::{Item, ItemFilter, Ledger, Place, StoreError},
+  store::{FileRow, FileStatus, Item, ItemFilter, Ledger, Place, StoreError},
   terminal::failure::Failure,
 };
+
+/// The most candidates that an error names (a choice).
+const MAX_NAMED: usize = 6;
 
 /// Splits `FILE` or `FILE:LINE`. An existing file whose name itself ends like that wins.
 pub fn place(text: &str) -> (PathBuf, Option<usize>) {
@@ -20,6 +23,39 @@ pub fn place(text: &str) -> (PathBuf, Option<usize>) {
     return (resolved(Path::new(file)), Some(line));
   }
   (resolved(Path::new(text)), None)
+}
+
+/// The guarded file that is typed as `FILE` or `FILE:LINE`, from any directory: the file at this path, or else
+/// the only one whose path ends like that. `None` if there is none.
+pub fn find_anywhere(
+  ledger: &Ledger,
+  typed: &str,
+) -> Result<Option<(FileRow, Option<usize>)>, Failure> {
+  let (path, line) = place(typed);
+  if let Some(file) = ledger.file(&path)? {
+    return Ok(Some((file, line)));
+  }
+  let name = match line {
+    Some(_) => typed.rsplit_once(':').map_or(typed, |(file, _)| file),
+    None => typed,
+  };
+  let is_like = |file: &FileRow| !name.is_empty() && file.path.ends_with(name);
+  let mut files: Vec<FileRow> = ledger.files()?.into_iter().filter(is_like).collect();
+  if files.iter().any(|file| file.status != FileStatus::Missing) {
+    files.retain(|file| file.status != FileStatus::Missing);
+  }
+  match files.len() {
+    0 | 1 => Ok(files.pop().map(|file| (file, line))),
+    n => {
+      let paths: Vec<String> =
+        files.iter().take(MAX_NAMED).map(|file| format!("`{}`", shown(&file.path))).collect();
+      let more = if n > MAX_NAMED { format!(" and {} more", n - MAX_NAMED) } else { String::new() };
+      Err(
+        Failure::usage(format!("{n} guarded files are named `{name}`"))
+          .hint(format!("name one of them: {}{more}", paths.join(", "))),
+      )
+    }
+  }
 }
 
 /// The guarded file that an unknown path probably means: one with this name, or with a similar name.

@@ -12,8 +12,10 @@ pub mod session;
 use clap::Args as ClapArgs;
 
 use super::{
-  decide::{Done, add, approve, reject},
-  filter::{FilterArgs, chosen},
+  decide::{Done, add, approve, reject, take_back},
+  filter::{FilterArgs, Unless, chosen},
+  in_file::FlaggedTexts,
+  list::{nothing, strongest, words},
 };
 use crate::{
   app::{context::Context, exit::Status},
@@ -23,7 +25,7 @@ use crate::{
   memory::BlockId,
   os::{Clock as _, SystemClock},
   provenance::{Source, State},
-  store::StoreError,
+  store::{Item, StoreError},
   terminal::{
     escape::{Escape, terminal},
     failure::{Failure, reason as of_error},
@@ -34,7 +36,7 @@ use crate::{
 use card::Card;
 use keyboard::{Keyboard, Typed};
 use screen::Look;
-use session::{Act, Session, Step, Wants};
+use session::{Act, Became, Like, Session, Step, Wants};
 
 /// `memfw review` and `memfw review`
 #[derive(Clone, Debug, ClapArgs)]
@@ -53,8 +55,7 @@ pub struct ReviewArgs {
 pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
   let ids = to_review(context, args)?;
   if ids.is_empty() {
-    context.out.line("nothing waits for you")?;
-    return Ok(Status::Yes);
+    return nothing(context, false);
   }
   let config = context.config()?.config;
   let mut review = Review {
@@ -72,7 +73,7 @@ fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failu
   let Some(ledger) = context.ledger_to_read()? else {
     return if args.items.is_empty() { Ok(vec![]) } else { context.ledger().map(|_| vec![]) };
   };
-  let items = chosen(&ledger, &args.items, &args.filter)?;
+  let items = chosen(&ledger, &args.items, &args.filter, Unless::Open)?;
   // Text that is approved and not back yet is decided.
   Ok(items.into_iter().filter(|item| !item.awaited).map(|item| item.id).collect())
 }
@@ -99,7 +100,7 @@ impl Review<'_> {
       let typed = match session.wants() {
         Wants::Nothing => break,
         Wants::Card(id) => {
-          let said = match self.card(&id)? {
+          let said = match self.card(&id, session.was_decided(&id))? {
             Ok(card) => session.show(card),
             Err(why) => session.skip(&why),
           };
@@ -133,13 +134,18 @@ impl Review<'_> {
         Step::Show(text) => out.text(&text)?,
         Step::Do(act) => {
           let said = match self.carry_out(&act) {
-            Ok((said, is_decided)) => session.acted(&said, is_decided),
+            Ok((said, became)) => session.acted(&act, &said, became),
             Err(failure) => {
               let why = failure.to_string();
               session.failed(Escape::default().keep_lines().apply(why).trim_end())
             }
           };
           out.text(&said)?;
+        }
+        Step::Find(like, among) => out.text(&session.found(self.alike(&like, &among)?))?,
+        Step::DoAll(acts) => {
+          let (done, said) = self.carry_out_all(&acts);
+          out.text(&session.repeated(done, &said))?;
         }
       }
     }
@@ -149,8 +155,9 @@ impl Review<'_> {
     Ok(Status::Yes)
   }
 
-  /// The current facts about an item, or why there is nothing to decide.
-  fn card(&self, id: &BlockId) -> Result<Result<Card, String>, Failure> {
+  /// The current facts about an item, or why there is nothing to decide; an item that was decided in this
+  /// review is shown nevertheless.
+  fn card(&self, id: &BlockId, was_decided: bool) -> Result<Result<Card, String>, Failure> {
     let ledger = self.engine.ledger();
     let item = match ledger.item(id.as_str()) {
       Ok(item) => item,
@@ -159,17 +166,66 @@ impl Review<'_> {
       }
       Err(error) => return Err(error.into()),
     };
-    if !(item.status.is_waiting() || (item.in_file && item.status == State::Flagged)) {
+    if !(was_decided || is_open(&item)) {
       return Ok(Err(format!("it is {}", item.status)));
     }
     Ok(Ok(Card::of(ledger, &item, self.max_file_bytes, SystemClock.now())?))
   }
 
-  /// Carries out a decision; returns the message, and whether the item is decided.
-  fn carry_out(&mut self, act: &Act) -> Result<(String, bool), Failure> {
+  /// Those of these items that wait and are like that, with the beginning of their texts.
+  fn alike(&self, like: &Like, among: &[BlockId]) -> Result<Vec<(BlockId, String)>, Failure> {
+    let ledger = self.engine.ledger();
+    let mut texts = FlaggedTexts::new(ledger, self.max_file_bytes);
+    let mut found = Vec::new();
+    for id in among {
+      let item = match ledger.item(id.as_str()) {
+        Ok(item) => item,
+        Err(StoreError::UnknownId { .. }) => continue,
+        Err(error) => return Err(error.into()),
+      };
+      let is_like = item.path == like.path
+        && item.in_file == like.in_file
+        && strongest(&item) == like.code
+        && is_open(&item);
+      if is_like {
+        found.push((item.id.clone(), words(ledger, &item, &mut texts)));
+      }
+    }
+    Ok(found)
+  }
+
+  /// Carries out decisions, as many as can be; returns the former and the present ids of the decided items,
+  /// and the messages.
+  fn carry_out_all(&mut self, acts: &[Act]) -> (Vec<(BlockId, BlockId)>, String) {
+    let mut done = Vec::new();
+    let mut said = String::new();
+    for act in acts {
+      let (Act::Approve { id, .. } | Act::Reject { id, .. } | Act::TakeOut { id, .. }) = act else {
+        continue;
+      };
+      let line = match self.carry_out(act) {
+        Ok((line, became)) => {
+          if let Became::Decided(now) = became {
+            done.push((id.clone(), now));
+          }
+          line
+        }
+        Err(failure) => {
+          let why = Escape::default().keep_lines().apply(failure.to_string());
+          format!("{id}: {}", why.trim_end())
+        }
+      };
+      said.push_str(&line);
+      said.push('\n');
+    }
+    (done, said)
+  }
+
+  /// Carries out a decision; returns the message, and what became of the item.
+  fn carry_out(&mut self, act: &Act) -> Result<(String, Became), Failure> {
     let by = self.by.clone();
     let word = |reason| Approval { by: &by, reason, until: None, at_end: false };
-    let done = |done: Done| (done.line, true);
+    let done = |done: Done| (done.line, Became::Decided(done.id));
     let engine = &mut self.engine;
     match act {
       Act::Approve { id, reason } => {
@@ -177,6 +233,9 @@ impl Review<'_> {
       }
       Act::Reject { id, reason } => reject(engine, id.as_str(), word(reason.as_deref())).map(done),
       Act::TakeOut { id, reason } => add(engine, id.as_str(), word(reason.as_deref())).map(done),
+      Act::Undo { id } => {
+        take_back(engine, Some(id.as_str()), &by, None).map(|done| (done.line, Became::Open))
+      }
       Act::Allow { id, source, codes, reason, days } => {
         self.allow(id, source, codes, (reason.as_deref(), *days))
       }
@@ -189,7 +248,7 @@ impl Review<'_> {
     source: &Source,
     codes: &[Code],
     (reason, days): (Option<&str>, Option<u32>),
-  ) -> Result<(String, bool), Failure> {
+  ) -> Result<(String, Became), Failure> {
     let by = self.by.clone();
     let now = SystemClock.now();
     let until = days.map(|days| now.saturating_add(i64::from(days) * DAY));
@@ -198,6 +257,11 @@ impl Review<'_> {
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let said = format!("{}: allowed {}", terminal(source.as_str()), words.join(" "));
     // An allowance does not decide about the item; that takes another key.
-    Ok((format!("{said}; {id} still waits for you"), false))
+    Ok((format!("{said}; {id} still waits for you"), Became::Unchanged))
   }
+}
+
+/// Whether the item waits for a decision.
+fn is_open(item: &Item) -> bool {
+  item.status.is_waiting() || (item.in_file && item.status == State::Flagged)
 }

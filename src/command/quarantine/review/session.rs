@@ -1,17 +1,27 @@
 //! A review as a state machine: items and typed keys come in, text to show and decisions come out. Pure:
 //! [`super`] reads keys, prints text and carries out decisions.
 //!
-//! Invariant: an item is decided only after it was shown, and only by a key that was pressed for it.
+//! Invariant: an item is decided only after it was shown, and only by a key that was pressed for it; or after a
+//! question that lists it.
 #![forbid(unsafe_code)]
+
+use std::{collections::HashSet, path::PathBuf};
 
 use super::{
   card::Card,
   screen::{self, Look},
 };
-use crate::{detect::Code, memory::BlockId, provenance::Source, terminal::output::Style};
+use crate::{
+  detect::Code,
+  memory::BlockId,
+  provenance::Source,
+  terminal::output::{Style, count},
+};
 
 /// The longest reason that is kept, in characters; a choice: it must fit a line of the audit.
 const MAX_REASON: usize = 300;
+/// The most items that a question lists (a choice: the question stays on a screen).
+const MAX_LISTED: usize = 12;
 /// The most days of an exception, as on the command line.
 const MAX_DAYS: u32 = 36_500;
 
@@ -52,6 +62,11 @@ pub enum Act {
     /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
+  /// Take the decision about the item back.
+  Undo {
+    /// The item.
+    id: BlockId,
+  },
   /// Allow codes in all text of its source.
   Allow {
     /// The item at which this was decided.
@@ -67,6 +82,35 @@ pub enum Act {
   },
 }
 
+/// What items have in common about which one decision can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Like {
+  /// Their file.
+  pub path: PathBuf,
+  /// The most severe code.
+  pub code: Option<Code>,
+  /// Whether they are in their file.
+  pub in_file: bool,
+}
+
+impl Like {
+  fn of(card: &Card) -> Self {
+    let code = card.reasons.first().map(|reason| reason.code);
+    Self { path: card.path.clone(), code, in_file: card.in_file }
+  }
+}
+
+/// What became of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Became {
+  /// It is decided, and has this id now.
+  Decided(BlockId),
+  /// Its decision was taken back.
+  Open,
+  /// Nothing about it was decided.
+  Unchanged,
+}
+
 /// The result of a key or a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -74,6 +118,10 @@ pub enum Step {
   Show(String),
   /// A decision to carry out; then call [`Session::acted`] or [`Session::failed`].
   Do(Act),
+  /// Look which of these items are like that, for [`Session::found`].
+  Find(Like, Vec<BlockId>),
+  /// Decisions to carry out; then call [`Session::repeated`].
+  DoAll(Vec<Act>),
 }
 
 /// The open question.
@@ -89,6 +137,15 @@ enum Ask {
   AllowReason(Vec<Code>),
   /// For how long to allow them.
   Days(Vec<Code>, Option<String>),
+  /// Whether to decide alike about these.
+  Repeat(Vec<BlockId>),
+}
+
+/// The last decision, which can be made again.
+#[derive(Clone, Debug)]
+struct Last {
+  act: Act,
+  like: Like,
 }
 
 /// A review.
@@ -99,14 +156,21 @@ pub struct Session {
   card: Option<Card>,
   ask: Ask,
   look: Look,
-  n_decided: usize,
+  decided: HashSet<BlockId>,
+  last: Option<Last>,
   is_over: bool,
 }
 
 impl Session {
   /// A review of these items, in this order.
-  pub const fn new(ids: Vec<BlockId>, look: Look) -> Self {
-    Self { ids, at: 0, card: None, ask: Ask::Verb, look, n_decided: 0, is_over: false }
+  pub fn new(ids: Vec<BlockId>, look: Look) -> Self {
+    let decided = HashSet::new();
+    Self { ids, at: 0, card: None, ask: Ask::Verb, look, decided, last: None, is_over: false }
+  }
+
+  /// Whether the item was decided in this review, so that it can be shown again.
+  pub fn was_decided(&self, id: &BlockId) -> bool {
+    self.decided.contains(id)
   }
 
   /// The input that the session needs next.
@@ -123,9 +187,14 @@ impl Session {
   /// Takes the facts about an item; returns the text to show.
   pub fn show(&mut self, card: Card) -> String {
     let shown = screen::screen(&card, (self.at + 1, self.ids.len()), self.look, false);
-    let keys = screen::keys(&card, self.look);
     (self.card, self.ask) = (Some(card), Ask::Verb);
-    format!("{shown}{keys}{PROMPT}")
+    format!("{shown}{}", self.keys())
+  }
+
+  /// The keys of the item, and the prompt.
+  fn keys(&self) -> String {
+    let Some(card) = &self.card else { return PROMPT.to_owned() };
+    format!("{}{PROMPT}", screen::keys(card, self.look, self.last.is_some()))
   }
 
   /// Skips an item that cannot be reviewed or needs no review any more; returns the text to show.
@@ -140,7 +209,19 @@ impl Session {
   pub fn key(&mut self, key: char, rest: &str) -> Step {
     let Some(card) = &self.card else { return Step::Show(String::new()) };
     let id = card.id.clone();
-    match key.to_ascii_lowercase() {
+    let is_decided = self.decided.contains(&id);
+    match if key == 'R' { key } else { key.to_ascii_lowercase() } {
+      'R' => match &self.last {
+        Some(last) => {
+          let open = self.ids.iter().filter(|id| !self.decided.contains(*id)).cloned().collect();
+          Step::Find(last.like.clone(), open)
+        }
+        None => {
+          Step::Show(format!("Nothing is decided yet that could be repeated.\n{}", self.keys()))
+        }
+      },
+      'u' if is_decided => Step::Do(Act::Undo { id }),
+      'a' | 'r' | 's' if is_decided => Step::Show(self.keys()),
       'a' => {
         let step = self.asks(Ask::Reason, "Why is it fine? (Enter: no reason; - not now) ");
         if rest.is_empty() { step } else { self.line(rest) }
@@ -155,7 +236,7 @@ impl Session {
       't' => {
         let place = (self.at + 1, self.ids.len());
         let shown = screen::screen(card, place, self.look, true);
-        Step::Show(format!("\n{shown}{}{PROMPT}", screen::keys(card, self.look)))
+        Step::Show(format!("\n{shown}{}", self.keys()))
       }
       'b' => {
         self.at = self.at.saturating_sub(1);
@@ -163,15 +244,39 @@ impl Session {
         Step::Show("\n".to_owned())
       }
       '?' | 'h' => {
-        let help = screen::help(card, self.look);
-        Step::Show(format!("\n{help}{}{PROMPT}", screen::keys(card, self.look)))
+        let details = screen::details(card, self.look);
+        Step::Show(format!("\n{details}{}", self.keys()))
       }
       'q' => {
         self.end();
         Step::Show("\n".to_owned())
       }
-      _ => Step::Show(format!("{}{PROMPT}", screen::keys(card, self.look))),
+      _ => Step::Show(self.keys()),
     }
+  }
+
+  /// Takes the items that are like the last decided one, with the beginning of their texts; returns the
+  /// question to show.
+  pub fn found(&mut self, alike: Vec<(BlockId, String)>) -> String {
+    let Some(last) = self.last.as_ref().filter(|_| !alike.is_empty()) else {
+      return format!("No other item has that file and code.\n{}", self.keys());
+    };
+    let verb = match last.act {
+      Act::Approve { .. } => "Approve",
+      Act::TakeOut { .. } => "Take out",
+      _ => "Reject",
+    };
+    let mut text = String::new();
+    for (id, words) in alike.iter().take(MAX_LISTED) {
+      text.push_str(&self.look.listed(id.as_str(), words));
+    }
+    if let more @ 1.. = alike.len().saturating_sub(MAX_LISTED) {
+      text.extend(["  and ", &more.to_string(), " more\n"]);
+    }
+    let n = count(alike.len() as u64, "item");
+    text.extend([verb, " ", &n, " of this file and code as well? (y, Enter: no) "]);
+    self.ask = Ask::Repeat(alike.into_iter().map(|(id, _)| id).collect());
+    text
   }
 
   /// Takes a line, the answer to a question; `-` cancels the question.
@@ -180,9 +285,8 @@ impl Session {
     let line = line.trim();
     let reason = reason(line);
     if line == "-" {
-      let keys = screen::keys(card, self.look);
       self.ask = Ask::Verb;
-      return Step::Show(format!("{keys}{PROMPT}"));
+      return Step::Show(self.keys());
     }
     match std::mem::replace(&mut self.ask, Ask::Verb) {
       Ask::Verb => Step::Show(PROMPT.to_owned()),
@@ -190,6 +294,12 @@ impl Session {
       Ask::Codes => match chosen(line, &card.to_allow()) {
         Some(codes) => self.ask_why(codes),
         None => self.ask_codes(),
+      },
+      Ask::Repeat(ids) => match (&self.last, line) {
+        (Some(last), "y" | "Y" | "yes") => {
+          Step::DoAll(ids.into_iter().map(|id| again(&last.act, id)).collect())
+        }
+        _ => Step::Show(self.keys()),
       },
       Ask::AllowReason(codes) => {
         self.asks(Ask::Days(codes, reason), "For how many days? (Enter: for good; - not now) ")
@@ -207,25 +317,53 @@ impl Session {
     }
   }
 
-  /// A decision was carried out: `said` describes it, `is_decided` says whether the item is done.
-  /// Returns the text to show.
-  pub fn acted(&mut self, said: &str, is_decided: bool) -> String {
+  /// A decision about the shown item was carried out: `said` describes it. Returns the text to show.
+  pub fn acted(&mut self, act: &Act, said: &str, became: Became) -> String {
     self.ask = Ask::Verb;
-    if is_decided {
-      self.n_decided += 1;
-      self.next();
-    } else {
-      // The item is shown again, in its new state.
-      self.card = None;
+    match became {
+      Became::Decided(id) => {
+        let like = self.card.as_ref().map(Like::of);
+        self.last = like.map(|like| Last { act: act.clone(), like });
+        self.decided.insert(id.clone());
+        if let Some(at) = self.ids.get_mut(self.at) {
+          *at = id;
+        }
+        self.next();
+      }
+      Became::Open => {
+        if let Some(id) = self.ids.get(self.at) {
+          self.decided.remove(id);
+        }
+        // The item is shown again, in its new state.
+        self.card = None;
+      }
+      Became::Unchanged => self.card = None,
     }
     format!("{}\n\n", self.look.paint(Style::Green, said))
+  }
+
+  /// Repeated decisions were carried out: the former and the present id of each decided item, and what is to
+  /// be said. Returns the text to show.
+  pub fn repeated(&mut self, done: Vec<(BlockId, BlockId)>, said: &str) -> String {
+    self.ask = Ask::Verb;
+    for (former, now) in done {
+      if let Some(id) = self.ids.iter_mut().find(|id| **id == former) {
+        *id = now.clone();
+      }
+      self.decided.insert(now);
+    }
+    if self.ids.get(self.at).is_some_and(|id| self.decided.contains(id)) {
+      self.next();
+    } else {
+      self.card = None;
+    }
+    format!("{said}\n")
   }
 
   /// A decision could not be carried out, so the item is still open. Returns the text to show.
   pub fn failed(&mut self, why: &str) -> String {
     self.ask = Ask::Verb;
-    let keys = self.card.as_ref().map(|card| screen::keys(card, self.look)).unwrap_or_default();
-    format!("{}\n{keys}{PROMPT}", self.look.paint(Style::Red, why))
+    format!("{}\n{}", self.look.paint(Style::Red, why), self.keys())
   }
 
   /// Ends the review: the input has ended, or the person quits.
@@ -235,11 +373,16 @@ impl Session {
 
   /// How many items were decided, and how many were not.
   pub fn tally(&self) -> (usize, usize) {
-    (self.n_decided, self.ids.len().saturating_sub(self.n_decided))
+    let n_decided = self.decided.len();
+    (n_decided, self.ids.len().saturating_sub(n_decided))
   }
 
+  /// Goes on to the next item that is not decided.
   fn next(&mut self) {
     self.at += 1;
+    while self.ids.get(self.at).is_some_and(|id| self.decided.contains(id)) {
+      self.at += 1;
+    }
     (self.card, self.ask) = (None, Ask::Verb);
   }
 
@@ -275,6 +418,16 @@ impl Session {
       words.join(" ")
     );
     self.asks(Ask::AllowReason(codes), &text)
+  }
+}
+
+/// A decision like another one, about another item.
+fn again(act: &Act, id: BlockId) -> Act {
+  match act {
+    Act::Approve { reason, .. } => Act::Approve { id, reason: reason.clone() },
+    Act::TakeOut { reason, .. } => Act::TakeOut { id, reason: reason.clone() },
+    Act::Reject { reason, .. } => Act::Reject { id, reason: reason.clone() },
+    Act::Undo { .. } | Act::Allow { .. } => act.clone(),
   }
 }
 
