@@ -228,7 +228,7 @@ const fn is_name(byte: u8) -> bool {
 mod tests {
   #[test]
   fn a_window_has_the_dangerous_part() {
-    let text: String = (0..30).map(|n| format!("line {n}\n")).collect();
+    let text: String = (0..30).fold(String::new(), |text, n| text + &format!("line {n}\n"));
     let window = |word: &str, max: usize| {
       let start = text.find(word).unwrap();
       let preview =

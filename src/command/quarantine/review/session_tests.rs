@@ -85,9 +85,9 @@ fn flagged() -> Card {
 
 /// An item with everything that can be known about it, and a long text.
 fn full() -> Card {
-  let before: String =
-    (0..20).map(|n| format!("- harmless line {n} of the notes of Ann\n")).collect();
-  let after: String = (0..20).map(|n| format!("- later line {n}\n")).collect();
+  let before: String = (0..20)
+    .fold(String::new(), |text, n| text + &format!("- harmless line {n} of the notes of Ann\n"));
+  let after: String = (0..20).fold(String::new(), |text, n| text + &format!("- later line {n}\n"));
   let shift = |span: Range<usize>| span.start + before.len()..span.end + before.len();
   let bare = card();
   Card {
