@@ -18,6 +18,7 @@ mod language;
 mod leet;
 mod numbers;
 mod obfuscation;
+mod pairs;
 mod pieces;
 mod script;
 mod shape;

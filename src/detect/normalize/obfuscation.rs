@@ -12,10 +12,11 @@ use super::{
   decode::MAX_LAYERS,
   encoded::Worth,
   leet,
+  pairs::stretches,
   shape::Shape,
   spaced_letters::{Gate, set_apart},
   spelled::{joined_words, spelled},
-  words::{GAP, SCALE, SYMBOLS, Words, symbol, words},
+  words::{SCALE, Words, words},
 };
 use crate::detect::Severity;
 
@@ -24,10 +25,10 @@ pub(super) const MAX_FOUND: usize = 512;
 /// A longer passage is cut: its start is enough to judge it.
 pub(super) const MAX_PASSAGE: usize = 16 * 1024;
 /// So much more likely (8 nats) must a passage be when it is turned before its words are looked at.
-const MIN_GAIN: i32 = 8 * SCALE;
+pub(super) const MIN_GAIN: i32 = 8 * SCALE;
 /// So unlikely (24 nats) must a passage be before other alphabets are tried: names and acronyms are unlikely,
 /// too.
-const MIN_UNLIKE: i32 = 24 * SCALE;
+pub(super) const MIN_UNLIKE: i32 = 24 * SCALE;
 /// So many different common words must come out.
 pub(super) const MIN_WORDS: usize = 3;
 /// How many unknown words a passage may be widened by on each side.
@@ -168,100 +169,26 @@ struct Survey {
 }
 
 fn survey(bytes: &[u8]) -> Survey {
-  let words = words();
-  let mut unlike = Passages::new(MIN_UNLIKE);
-  let mut backwards = Passages::new(MIN_GAIN);
+  let [unlike, backwards] = stretches(bytes);
   let mut shape = Shape::default();
   let mut gate = Gate::default();
   let mut leet = leet::Gate::default();
-  let mut last = GAP;
-  let mut pair = |at: usize, byte: u8| {
-    let next = symbol(byte);
-    let pair = last * SYMBOLS + next;
-    if next != GAP || last != GAP {
-      unlike.step(at, weight(&words.unlike, pair));
-      backwards.step(at, weight(&words.backwards, pair));
-    }
-    last = next;
-  };
   let mut at = 0;
   while let Some(&byte) = bytes.get(at) {
-    pair(at, byte);
     shape.step(byte);
     gate.step(byte);
     leet.step(byte);
     at += 1;
     if byte.is_ascii_lowercase() {
-      // Most of a text: the rest of a word, in which only the pairs matter one by one.
+      // Most of a text: the rest of a word.
       let rest = bytes.get(at..).unwrap_or_default();
       let length = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
-      let rest = rest.get(..length).unwrap_or_default();
-      for (offset, byte) in rest.iter().enumerate() {
-        pair(at + offset, *byte);
-      }
-      shape.small_letters(rest);
+      shape.small_letters(rest.get(..length).unwrap_or_default());
       gate.letters(length);
       at += length;
     }
   }
-  Survey {
-    unlike: unlike.finish(),
-    backwards: backwards.finish(),
-    shape: shape.finish(),
-    leet: leet.is_open(),
-    apart: gate.is_open(),
-  }
-}
-
-fn weight(table: &[i8; SYMBOLS * SYMBOLS], pair: usize) -> i32 {
-  table.get(pair).copied().map_or(0, i32::from)
-}
-
-/// The stretches over which a running sum that never falls below zero rose far enough.
-#[derive(Default)]
-struct Passages {
-  least: i32,
-  sum: i32,
-  best: i32,
-  start: usize,
-  end: usize,
-  found: Vec<Range<usize>>,
-}
-
-impl Passages {
-  fn new(least: i32) -> Self {
-    Self { least, ..Self::default() }
-  }
-
-  fn step(&mut self, at: usize, weight: i32) {
-    if self.sum == 0 {
-      // Most bytes of plain text end here.
-      if weight <= 0 {
-        return;
-      }
-      self.start = at;
-    }
-    self.sum += weight;
-    if self.sum > self.best {
-      self.best = self.sum;
-      self.end = at + 1;
-    }
-    if self.sum <= 0 || self.best > 4 * self.least && self.sum * 2 < self.best {
-      self.close();
-    }
-  }
-
-  fn close(&mut self) {
-    if self.best >= self.least && self.found.len() < MAX_FOUND {
-      self.found.push(self.start..self.end);
-    }
-    (self.sum, self.best) = (0, 0);
-  }
-
-  fn finish(mut self) -> Vec<Range<usize>> {
-    self.close();
-    self.found
-  }
+  Survey { unlike, backwards, shape: shape.finish(), leet: leet.is_open(), apart: gate.is_open() }
 }
 
 /// The passage turned back, where common words come out that were none before.

@@ -9,30 +9,50 @@ use std::ops::Range;
 /// A longer sentence is cut at the next space.
 const MAX_UNIT: usize = 700;
 
+/// Bytes that a sentence may end at. The last four are the last bytes of `。`, `！`, `？`, `；`.
+static MAY_END: [bool; 256] = {
+  let mut table = [false; 256];
+  let ends = b"\n\r.!?;\x82\x81\x9f\x9b";
+  let mut index = 0;
+  while index < ends.len() {
+    #[expect(clippy::indexing_slicing, reason = "a constant evaluated at compile time")]
+    {
+      table[ends[index] as usize] = true;
+    }
+    index += 1;
+  }
+  table
+};
+
 /// The sentences of `text`.
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
   let bytes = text.as_bytes();
   let mut units = Vec::with_capacity(text.len() / 64 + 1);
-  let mut start = 0;
-  let mut at = 0;
-  while let Some(&byte) = bytes.get(at) {
-    at += 1;
-    if byte.is_ascii_alphabetic() {
+  let (mut start, mut at) = (0, 0);
+  // Where the next sign is that may end a sentence; it stays where a long sentence is cut before it.
+  let mut sign = next_sign(bytes, 0);
+  loop {
+    // The first space that makes the sentence too long.
+    let long = (start + MAX_UNIT).max(at);
+    let cut = bytes.get(long..sign).and_then(|rest| rest.iter().position(|byte| *byte == b' '));
+    if let Some(cut) = cut {
+      at = long + cut + 1;
+      push(&mut units, bytes, start..at);
+      start = at;
       continue;
     }
+    let Some(&byte) = bytes.get(sign) else { break };
+    at = sign + 1;
     let ends = match byte {
       b'\n' | b'\r' => true,
       b'.' | b'!' | b'?' | b';' => ends_sentence(bytes, at),
-      // The last byte of `。`, `！`, `？`, `；`.
       0x82 => bytes.get(at.saturating_sub(3)..at) == Some("。".as_bytes()),
-      0x81 | 0x9f | 0x9b => {
+      _ => {
         let sign = bytes.get(at.saturating_sub(3)..at);
         sign == Some("！".as_bytes())
           || sign == Some("？".as_bytes())
           || sign == Some("；".as_bytes())
       }
-      b' ' => at - start > MAX_UNIT,
-      _ => false,
     };
     if ends {
       while matches!(byte, b'.' | b'!' | b'?')
@@ -43,9 +63,16 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
       push(&mut units, bytes, start..at);
       start = at;
     }
+    sign = next_sign(bytes, at);
   }
   push(&mut units, bytes, start..bytes.len());
   units
+}
+
+fn next_sign(bytes: &[u8], from: usize) -> usize {
+  let may_end = |byte: &u8| MAY_END.get(usize::from(*byte)).copied().unwrap_or(false);
+  let rest = bytes.get(from..).unwrap_or_default();
+  rest.iter().position(may_end).map_or(bytes.len(), |at| from + at)
 }
 
 fn push(units: &mut Vec<Range<usize>>, bytes: &[u8], range: Range<usize>) {
@@ -106,5 +133,30 @@ mod tests {
   fn long_lines_are_cut() {
     let text = "word ".repeat(1000);
     assert!(sentences(&text).iter().all(|range| range.len() <= MAX_UNIT + 8));
+  }
+
+  #[test]
+  fn long_lines_are_cut_at_the_first_space_that_is_too_far() {
+    let (a, b) = ("a".repeat(MAX_UNIT), "b".repeat(2 * MAX_UNIT));
+    for sign in ["", " see v1.2", " \u{442}\u{43e}", " One. "] {
+      // Signs that end nothing, and those that do, stand before, between and after the cuts.
+      let text = format!("{sign}{a} {b}{sign} {a}{sign} c{sign}\n{sign}{b} d");
+      let mut slow = vec![];
+      let (mut start, bytes) = (0, text.as_bytes());
+      for at in 1..=bytes.len() {
+        let ends = match bytes[at - 1] {
+          b'\n' => true,
+          b'.' => ends_sentence(bytes, at),
+          b' ' => at - start > MAX_UNIT,
+          _ => false,
+        };
+        if ends || at == bytes.len() {
+          push(&mut slow, bytes, start..at);
+          start = at;
+        }
+      }
+      assert!(slow.len() > 4);
+      assert_eq!(sentences(&text), slow, "{sign:?}");
+    }
   }
 }

@@ -15,11 +15,19 @@ pub(crate) struct Trie {
   /// For each node and kind of byte, the next node; for the kind of no word, the number of the word
   /// that ends there, plus one. Both in one row, because a row is a cache miss.
   next: Vec<[u16; CLASSES]>,
-  /// For each two kinds of bytes, whether any word begins with them, or is the first of them alone.
-  pairs: Vec<bool>,
-  /// The same for three kinds, a bit each.
+  /// For each two kinds of bytes, the kinds that can follow them at the start of a word, a bit each; a word of one
+  /// or two bytes is followed by all.
   triples: Vec<u64>,
+  /// For each byte, [`PART`] and [`FIRST`].
+  bytes: [u8; 256],
 }
+
+/// The byte is part of words.
+const PART: u8 = 1;
+/// A word of the trie begins with the byte.
+const FIRST: u8 = 2;
+/// So many bytes are looked at together, a bit each.
+const BLOCK: usize = 64;
 
 /// The kind of a byte: letters of either case are one; zero for bytes of no word.
 const fn class(byte: u8) -> usize {
@@ -75,8 +83,8 @@ impl Trie {
   pub(crate) fn new() -> Self {
     Self {
       next: vec![[NONE; CLASSES]],
-      pairs: vec![false; CLASSES * CLASSES],
       triples: vec![0; CLASSES * CLASSES],
+      bytes: std::array::from_fn(|byte| if is_word(byte as u8) { PART } else { 0 }),
     }
   }
 
@@ -90,14 +98,18 @@ impl Trie {
   /// Adds a word; `None` when there is no room.
   pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
     let mut kinds = word.bytes().map(class);
-    let first = kinds.next()? * CLASSES;
+    let first = kinds.next()?;
+    let row = first * CLASSES;
     if let Some(second) = kinds.next() {
-      *self.pairs.get_mut(first + second)? = true;
       let third = kinds.next().map_or(u64::MAX, |third| 1 << third);
-      *self.triples.get_mut(first + second)? |= third;
+      *self.triples.get_mut(row + second)? |= third;
     } else {
-      self.pairs.get_mut(first..first + CLASSES)?.fill(true);
-      self.triples.get_mut(first..first + CLASSES)?.fill(u64::MAX);
+      self.triples.get_mut(row..row + CLASSES)?.fill(u64::MAX);
+    }
+    for (byte, marks) in self.bytes.iter_mut().enumerate() {
+      if class(byte as u8) == first {
+        *marks |= FIRST;
+      }
     }
     let mut node = 0;
     for byte in word.bytes() {
@@ -118,24 +130,36 @@ impl Trie {
   /// Calls `found` with number, start and end of every word that starts at the start of a word or
   /// at a sign.
   pub(crate) fn scan(&self, text: &[u8], mut found: impl FnMut(usize, usize, usize)) {
-    let mut inside = false;
-    let mut first = text.first().map_or(0, |byte| kind(*byte));
-    for (start, &byte) in text.iter().enumerate() {
-      // Two letters at once: most words of a text end here, without a look at any node.
-      let second = text.get(start + 1).map_or(0, |byte| kind(*byte));
-      let word = is_word(byte);
-      let state: bool = self.pairs.get(first * CLASSES + second).copied().unwrap_or(false);
-      if state && !(word && inside) {
-        // Most of the rest end at the third letter, without a look at a node either.
-        let third = text.get(start + 2).map_or(0, |byte| kind(*byte));
-        let thirds = self.triples.get(first * CLASSES + second).copied().unwrap_or(0);
-        if thirds >> third & 1 != 0 {
-          self.walk(text, start, &mut found);
-        }
+    let mut inside = 0;
+    for (block, bytes) in text.chunks(BLOCK).enumerate() {
+      // Without a branch for each byte: where words begin is what a processor guesses worst.
+      let (mut parts, mut firsts) = (0_u64, 0_u64);
+      for (bit, byte) in bytes.iter().enumerate() {
+        let marks = u64::from(self.bytes.get(usize::from(*byte)).copied().unwrap_or_default());
+        parts |= (marks & u64::from(PART)) << bit;
+        firsts |= (marks >> 1) << bit;
       }
-      inside = word;
-      first = second;
+      let mut starts = firsts & !(parts & (parts << 1 | inside));
+      inside = parts >> (BLOCK - 1);
+      // Most words of a text end at the second or third letter, without a look at any node.
+      let mut begun = 0_u64;
+      while starts != 0 {
+        let bit = starts.trailing_zeros();
+        begun |= self.begins(text, block * BLOCK + bit as usize) << bit;
+        starts &= starts - 1;
+      }
+      while begun != 0 {
+        self.walk(text, block * BLOCK + begun.trailing_zeros() as usize, &mut found);
+        begun &= begun - 1;
+      }
     }
+  }
+
+  /// One where a word begins with the three bytes from `start`, else zero.
+  fn begins(&self, text: &[u8], start: usize) -> u64 {
+    let at = |at: usize| text.get(at).map_or(0, |byte| kind(*byte));
+    let thirds = self.triples.get(at(start) * CLASSES + at(start + 1)).copied().unwrap_or(0);
+    thirds >> at(start + 2) & 1
   }
 
   /// Walks from `start` as far as the trie has nodes.
@@ -183,5 +207,31 @@ mod tests {
     trie.scan(b"some Message: SEND to me", |number, start, end| found.push((number, start, end)));
     assert_eq!(found, [(0, 5, 7), (1, 5, 12), (2, 14, 18), (3, 14, 21), (0, 22, 24)]);
     assert!(Trie::takes(".env", false) && !Trie::takes("ключ", true) && !Trie::takes("me", false));
+  }
+
+  #[test]
+  fn words_are_found_across_the_edges_of_blocks() {
+    let mut trie = Trie::new();
+    let words = ["a", "an", "and", "send to", ".env", "*"];
+    for (number, word) in words.into_iter().enumerate() {
+      trie.insert(word, number).unwrap();
+    }
+    let text = "x_and an a send to .env* xsend to and.env b-an ";
+    for shift in 0..2 * BLOCK {
+      let text = format!("{}{text}{}", "-".repeat(shift), "z".repeat(shift));
+      let mut found = Vec::new();
+      trie.scan(text.as_bytes(), |number, start, end| found.push((number, start, end)));
+      let bytes = text.as_bytes();
+      let is_inside = |at: usize| at > 0 && is_word(bytes[at - 1]) && is_word(bytes[at]);
+      let mut slow = Vec::new();
+      for at in (0..bytes.len()).filter(|at| !is_inside(*at)) {
+        for (number, word) in words.iter().enumerate() {
+          if bytes[at..].starts_with(word.as_bytes()) {
+            slow.push((number, at, at + word.len()));
+          }
+        }
+      }
+      assert_eq!(found, slow, "{shift}");
+    }
   }
 }
