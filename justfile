@@ -154,6 +154,11 @@ snap:
 bench name="":
   cargo bench {{ if name == "" { "--benches" } else { "--bench " + name } }}
 
+# The targets of speed and memory as a table, against an older program where one is named
+[group('test')]
+bench-table *program:
+  benches/table.sh {{program}}
+
 # What a user sees first
 [group('doc')]
 demo:

@@ -4,6 +4,8 @@
 //! The removal is seen in the file's time stamp, for opening the file would hold the daemon up. The
 //! reference does the least that anybody could do, in this process: inotify, read, overwrite, with no
 //! judgement, no lease and no commit. Machines differ, so the ratio to it says more than the times.
+//!
+//! `MEMFW_BENCH_PROGRAM` names another memfw to be measured, such as an older one (`benches/table.sh`).
 #![forbid(unsafe_code)]
 #![expect(
   clippy::disallowed_methods,
@@ -99,7 +101,8 @@ impl World {
     let socket = UnixDatagram::bind(&address).unwrap();
     socket.set_read_timeout(Some(LIMIT * 6)).unwrap();
     let started = Instant::now();
-    let child = Command::new(env!("CARGO_BIN_EXE_memfw"))
+    let program = std::env::var_os("MEMFW_BENCH_PROGRAM");
+    let child = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_memfw").into()))
       .args(["run", "--log-level", "error"])
       .env_clear()
       .env("HOME", self.temp.path().join("home"))
