@@ -7,47 +7,36 @@ use std::{collections::BTreeMap, time::Duration};
 /// How often to ask again, for how long, and about how many at a time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pace {
-  /// Pauses between two tries; the last one repeats.
-  pauses: &'static [Duration],
+  /// The longest pause between two tries, which repeats.
+  max_pause: Duration,
   /// For how long to ask again without a change.
   max_wait: Duration,
   /// The most files that wait at one time; further ones are not asked about again.
   most: usize,
 }
 
+/// Pauses between two tries; those of a few seconds come first, because most records are readable by then.
+static PAUSES: [Duration; 9] = [
+  Duration::from_secs(1),
+  Duration::from_secs(2),
+  Duration::from_secs(5),
+  Duration::from_secs(10),
+  Duration::from_secs(20),
+  Duration::from_secs(30),
+  Duration::from_mins(1),
+  Duration::from_mins(2),
+  Duration::from_mins(10),
+];
+
 /// What could not be read. Choices: a locked database, and a registry that is being written, are readable
 /// again within seconds, and a damaged one is tried rarely.
-pub(super) static UNREAD: Pace = Pace {
-  pauses: &[
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(20),
-    Duration::from_secs(30),
-    Duration::from_mins(1),
-    Duration::from_mins(2),
-    Duration::from_mins(10),
-  ],
-  max_wait: Duration::from_hours(24),
-  most: usize::MAX,
-};
+pub(super) static UNREAD: Pace =
+  Pace { max_pause: Duration::from_mins(10), max_wait: Duration::from_hours(24), most: usize::MAX };
 
 /// Young text whose origin is only inferred. Choices: late records came within seconds, the engine ends the
 /// questions when the text is no longer young, and a copy of thousands of notes must not keep the records busy.
-pub(super) static INFERRED: Pace = Pace {
-  pauses: &[
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(20),
-    Duration::from_secs(30),
-    Duration::from_mins(1),
-  ],
-  max_wait: Duration::from_mins(10),
-  most: 256,
-};
+pub(super) static INFERRED: Pace =
+  Pace { max_pause: Duration::from_mins(1), max_wait: Duration::from_mins(10), most: 256 };
 
 /// What is asked again, and when: records about files, or, with `()`, the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,9 +70,9 @@ impl<K: Ord + Clone> AskedAgain<K> {
       self.waiting.remove(target);
       return;
     }
-    let pauses = self.pace.pauses;
     if wait.due.is_none() {
-      let pause = pauses.get(wait.tries).or(pauses.last()).copied().unwrap_or_default();
+      let longest = self.pace.max_pause;
+      let pause = PAUSES.get(wait.tries).map_or(longest, |&pause| pause.min(longest));
       wait.due = Some(now + pause);
       wait.tries = wait.tries.saturating_add(1);
     }
