@@ -4,8 +4,9 @@
 use std::{ops::Range, path::Path};
 
 use super::{
-  claim::{claims, edited, forged, one_foreign, placeholders},
+  claim::{claims, edited, one_foreign, placeholders},
   consult::{self, Heard},
+  layer1::{effects_in, found},
   slices::Slice,
   taken::Case,
   text::{BlockReading, Said},
@@ -16,8 +17,7 @@ use super::{
 use crate::{
   config::{Config, ExtraPaths, InstructionFile},
   detect::{
-    self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
-    Text, Verdict,
+    Action, Code, Decision, Finding, Layer, PolicyInput, RuleKind, Severity, Text, Verdict,
     effects::{self, FoundEffect, KnownSlot},
     model::{Assessment, Context, Depth, Probabilities},
     policy::{self, Party},
@@ -266,42 +266,6 @@ pub fn judge_fresh(
     .collect()
 }
 
-/// The parts of a text of a block that are known to come from outside.
-pub(super) fn from_outside(
-  text: &BlockText,
-  block: &Block,
-  brought: &[Option<Brought>],
-) -> Vec<Range<usize>> {
-  let lines = block.lines.iter().zip(brought);
-  let lines = lines.filter(|(_, by)| by.is_some_and(|by| by.is_outside()));
-  lines.flat_map(|(line, _)| text.of_file(&line.span)).collect()
-}
-
-/// The findings in a block; spans in bytes of the file.
-fn found(
-  reading: &BlockReading<'_>,
-  block: &Block,
-  brought: &[Option<Brought>],
-  cx: &JudgeContext<'_>,
-) -> Vec<Finding> {
-  if cx.treatment == Treatment::Ignore {
-    return vec![];
-  }
-  let BlockReading { of, text, claims } = reading;
-  let outside = from_outside(of, block, brought);
-  let (scope, rules) = (cx.config.scope, Some(cx.rules));
-  let options = JudgeOptions { scope, rules, from_outside: &outside, ..JudgeOptions::default() };
-  let find = || {
-    let found = detect::judge_text(text, &options).into_iter();
-    found.chain(claims.iter().cloned().map(forged)).collect()
-  };
-  let found: Vec<Finding> = match cx.slice {
-    Some(slice) => slice.findings(of.bytes(), &outside, find),
-    None => find(),
-  };
-  found.into_iter().map(|finding| Finding { span: of.to_file(&finding.span), ..finding }).collect()
-}
-
 /// Judges these lines of a block as if they were fresh.
 pub(super) fn judge_lines(
   file: &[u8],
@@ -353,21 +317,6 @@ pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
 pub(super) fn setting<'a>(cx: &JudgeContext<'a>) -> effects::Setting<'a> {
   let asked = cx.origin.request.as_ref().map_or("", |request| &request.asked);
   effects::Setting { asked, known: cx.slots }
-}
-
-/// The effects of a text; spans in bytes of the file.
-pub(super) fn effects_in(
-  reading: &BlockReading<'_>,
-  setting: &effects::Setting<'_>,
-) -> Vec<FoundEffect> {
-  let mut found = effects::read_in(&reading.text, setting);
-  for one in &mut found {
-    one.span = reading.of.to_file(&one.span);
-    for slot in &mut one.slots {
-      slot.span = reading.of.to_file(&slot.span);
-    }
-  }
-  found
 }
 
 /// The model's assessment of the fresh lines of a block; spans in bytes of the file. The model reads only

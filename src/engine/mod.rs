@@ -50,6 +50,7 @@ mod landing;
 mod lapse;
 #[cfg(test)]
 mod lapse_tests;
+mod layer1;
 pub mod layer2;
 #[cfg(test)]
 mod layer2_tests;

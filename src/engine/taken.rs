@@ -4,10 +4,8 @@
 use std::{cell::RefCell, collections::HashSet, ops::Range};
 
 use super::{
-  judge::{
-    BlockText, JudgeContext, Origin, effects_in, from_outside, lines_in, overlaps, reads_effects,
-    touches,
-  },
+  judge::{BlockText, JudgeContext, Origin, lines_in, overlaps, reads_effects, touches},
+  layer1::{effects_in, from_outside},
   text::Said,
   unit::{Brought, Candidates, Strength},
 };

@@ -1,0 +1,69 @@
+//! What layer 1 finds in a block: the findings of the rules, and the effects.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  claim::forged,
+  judge::{JudgeContext, Treatment},
+  text::{BlockReading, BlockText},
+  unit::Brought,
+};
+use crate::{
+  detect::{
+    self, Finding, JudgeOptions,
+    effects::{self, FoundEffect},
+  },
+  memory::Block,
+};
+
+/// The parts of a text of a block that are known to come from outside.
+pub(super) fn from_outside(
+  text: &BlockText,
+  block: &Block,
+  brought: &[Option<Brought>],
+) -> Vec<Range<usize>> {
+  let lines = block.lines.iter().zip(brought);
+  let lines = lines.filter(|(_, by)| by.is_some_and(|by| by.is_outside()));
+  lines.flat_map(|(line, _)| text.of_file(&line.span)).collect()
+}
+
+/// The findings in a block; spans in bytes of the file.
+pub(super) fn found(
+  reading: &BlockReading<'_>,
+  block: &Block,
+  brought: &[Option<Brought>],
+  cx: &JudgeContext<'_>,
+) -> Vec<Finding> {
+  if cx.treatment == Treatment::Ignore {
+    return vec![];
+  }
+  let BlockReading { of, text, claims } = reading;
+  let outside = from_outside(of, block, brought);
+  let (scope, rules) = (cx.config.scope, Some(cx.rules));
+  let options = JudgeOptions { scope, rules, from_outside: &outside, ..JudgeOptions::default() };
+  let find = || {
+    let found = detect::judge_text(text, &options).into_iter();
+    found.chain(claims.iter().cloned().map(forged)).collect()
+  };
+  let found: Vec<Finding> = match cx.slice {
+    Some(slice) => slice.findings(of.bytes(), &outside, find),
+    None => find(),
+  };
+  found.into_iter().map(|finding| Finding { span: of.to_file(&finding.span), ..finding }).collect()
+}
+
+/// The effects of a text; spans in bytes of the file.
+pub(super) fn effects_in(
+  reading: &BlockReading<'_>,
+  setting: &effects::Setting<'_>,
+) -> Vec<FoundEffect> {
+  let mut found = effects::read_in(&reading.text, setting);
+  for one in &mut found {
+    one.span = reading.of.to_file(&one.span);
+    for slot in &mut one.slots {
+      slot.span = reading.of.to_file(&slot.span);
+    }
+  }
+  found
+}
