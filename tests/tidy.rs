@@ -173,7 +173,6 @@ const LONG_FILES: &[(&str, &str)] = &[
   ("src/engine/assess.rs", "one way from texts to decisions, with its tests"),
   ("src/engine/judge.rs", "one judgement, whose steps share their input"),
   ("src/engine/lapse_tests.rs", "a table of cases"),
-  ("src/memory/around.rs", "what an approval is bound to, with its table of cases"),
   ("src/openclaw/attribute/material.rs", "what a turn held, by kind of record"),
 ];
 

@@ -27,6 +27,7 @@ mod outline;
 pub mod placeholder;
 pub mod plan;
 mod pool;
+mod present_lines;
 mod relisted;
 pub mod reshape;
 #[cfg(test)]
