@@ -21,6 +21,7 @@ mod embedding;
 mod eval;
 #[cfg(linux)]
 mod faults;
+mod first_scan;
 #[cfg(linux)]
 mod gate;
 mod guard;

@@ -11,7 +11,7 @@ mod stream;
 pub use args::{FailOn, ScanArgs, ScanMode};
 
 use std::{
-  io::{self, Read as _},
+  io::{self, IsTerminal as _, Read as _},
   path::{Path, PathBuf},
 };
 
@@ -124,6 +124,15 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     },
     values: vec![],
   };
+  if args.paths.is_empty() && io::stdin().is_terminal() {
+    // Nobody means to type memory; who does says so with `-`.
+    return Err(
+      Failure::usage("`memfw scan` needs something to judge")
+        .hint("a file or a directory: `memfw scan ~/notes`")
+        .hint("what a program writes: `git diff | memfw scan`")
+        .hint("what you type, up to Ctrl-D: `memfw scan -`"),
+    );
+  }
   if args.paths.is_empty() || args.paths == [PathBuf::from("-")] {
     let bytes = stdin(judge.config.max_file_bytes)?;
     let (name, path) = ("-".to_owned(), PathBuf::from("-"));

@@ -26,6 +26,7 @@ use crate::{
     escape::terminal,
     failure::Failure,
     output::{Style, count},
+    progress::Progress,
     time,
   },
 };
@@ -84,7 +85,8 @@ pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Statu
       (None, Some(_)) => "the daemon is not running: nothing is guarded",
       (None, None) => "memfw has not guarded anything yet",
     };
-    degradations.push((text.to_owned(), 0));
+    let progress = daemon.scan_progress().map(|progress| format!(" ({progress})"));
+    degradations.push((format!("{text}{}", progress.unwrap_or_default()), 0));
   }
   if let Some(ledger) = ledger {
     degradations.extend(liveness::stalled(context, &daemon, ledger)?.map(|text| (text, 0)));
@@ -461,14 +463,26 @@ fn megabytes(bytes: u64) -> String {
 /// Waits until the running daemon has finished its first scan.
 fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
   let start = SystemClock.monotonic();
+  let mut progress = Progress::waiting(start);
   loop {
     let ledger = context.ledger_if_there()?;
-    if DaemonState::find(context, ledger.as_ref())?.is_guarding() {
+    let daemon = DaemonState::find(context, ledger.as_ref())?;
+    if daemon.is_guarding() {
       return Ok(Status::Yes);
     }
-    if SystemClock.monotonic().saturating_sub(start) >= patience {
+    let now = SystemClock.monotonic();
+    if now.saturating_sub(start) >= patience {
       return Ok(Status::No);
     }
+    progress.say(
+      || {
+        daemon.scan_progress().unwrap_or_else(|| match daemon.pid {
+          Some(_) => "the daemon is still starting".to_owned(),
+          None => "the daemon is not running yet".to_owned(),
+        })
+      },
+      now,
+    );
     pause(POLL);
   }
 }

@@ -15,6 +15,7 @@ pub mod discovery;
 mod dispatch;
 mod error;
 pub mod exposure;
+mod first_scan;
 pub mod gate;
 mod gate_request;
 pub mod health;
@@ -163,7 +164,11 @@ async fn serve(
         tell(systemd::ready());
         tell(systemd::status(&daemon.core.status_line()));
       }
-      Ok(false) => {}
+      Ok(false) => {
+        if let Some(line) = daemon.tell_progress() {
+          tell(systemd::status(&line));
+        }
+      }
       Err(error) => daemon.core.absorb(error)?,
     }
     if is_more {

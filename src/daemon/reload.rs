@@ -132,6 +132,7 @@ impl Daemon {
     // Limits and owners may have changed, so everything is scanned as at a start.
     let roots = core.directories.workspaces.clone();
     self.rescans.first_scan(core, &roots)?;
+    self.first_scan.begin(core.adoption.first.len(), core.now());
     core.engine.recovered(PartKind::Configuration)?;
     let line = core.status_line();
     let note = if later { "; `[log]` takes effect at the next start" } else { "" };

@@ -36,7 +36,7 @@ pub enum FailOn {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw scan ~/notes/MEMORY.md")]
 pub struct ScanArgs {
-  /// Files or directories; `-` or nothing is standard input
+  /// Files or directories; `-`, or nothing in a pipe, is standard input
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
