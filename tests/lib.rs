@@ -22,6 +22,7 @@ mod eval;
 #[cfg(linux)]
 mod faults;
 mod first_scan;
+mod follow;
 #[cfg(linux)]
 mod gate;
 mod guard;

@@ -109,7 +109,7 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
   let mut report = ScanReport {
     context,
     judge: &judge,
-    progress: Progress::new("block", SystemClock.monotonic()),
+    progress: Progress::new("block", SystemClock.monotonic()).unless(context.out.is_quiet()),
     form: match (args.json, args.sarif) {
       (true, _) => Form::Json,
       (_, true) => Form::Sarif(sarif::SarifLog::default()),
@@ -317,7 +317,7 @@ impl ScanReport<'_> {
     match self.form {
       Form::Json => out.json(&self.values)?,
       Form::Sarif(report) => out.json(&report.log())?,
-      Form::Text if self.worst == Verdict::Pass => out.line(&format!(
+      Form::Text if self.worst == Verdict::Pass => out.note(&format!(
         "clean: {} in {}",
         count(self.n_blocks as u64, "block"),
         count(self.n_files as u64, "file")

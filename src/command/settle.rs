@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
     let waited = SystemClock.monotonic().saturating_sub(start);
     matches!(holder, Ok(Ok(Some(_)))) && waited < patience
   };
-  let mut progress = Progress::waiting(start);
+  let mut progress = Progress::waiting(start).unless(context.out.is_quiet());
   // A daemon that was just started may have no ledger yet.
   let ledger = loop {
     match context.ledger() {

@@ -111,7 +111,9 @@ impl FirstScan {
   /// The scan is done; these workspaces have a baseline now.
   pub(super) fn end(&mut self, core: &mut Core) {
     self.adopted.extend(core.adoption.roots.iter().filter(|root| root.is_dir()).cloned());
-    core.health.scan = None;
+    if core.health.scan.take().is_some() {
+      core.report(Core::write_health);
+    }
   }
 
   /// Whether workspaces have a new baseline about which nothing was logged.

@@ -48,6 +48,9 @@ pub struct Health {
   pub boot: Option<String>,
   /// When it started, microseconds since the epoch.
   pub started_at: i64,
+  /// Which content of the configuration file is in use.
+  #[serde(default, skip_serializing_if = "Option::is_none")]
+  pub configuration: Option<String>,
   /// How far its start-up scan is; `None` before the first report and after the scan.
   #[serde(default, skip_serializing_if = "Option::is_none")]
   pub scan: Option<ScanProgress>,

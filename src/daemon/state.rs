@@ -106,6 +106,7 @@ impl Daemon {
       phase: Phase::Starting,
       boot: boot_id(),
       started_at: engine.clock().now(),
+      configuration: None,
       scan: None,
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| encode(path)).collect(),
@@ -125,6 +126,7 @@ impl Daemon {
       adoption: Adoption::default(),
       outage: Outage::new(alarm),
       health,
+      configuration: String::new(),
       report_only,
     };
     let passes = Passes {

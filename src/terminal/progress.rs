@@ -41,6 +41,12 @@ impl Progress {
     Self { after: AFTER_WAITING, ..Self::new("", now) }
   }
 
+  /// Shows nothing if `is_quiet`.
+  #[must_use]
+  pub fn unless(self, is_quiet: bool) -> Self {
+    Self { is_watched: self.is_watched && !is_quiet, ..self }
+  }
+
   /// Shows a line about what is waited for; the line is made only if it is due.
   pub fn say(&mut self, line: impl FnOnce() -> String, now: Duration) {
     if self.is_due(now) {
