@@ -17,6 +17,7 @@ mod crash;
 mod demo;
 mod discovery;
 mod docs;
+mod doctor;
 mod embedding;
 mod eval;
 #[cfg(linux)]
