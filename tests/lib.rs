@@ -22,6 +22,7 @@ mod embedding;
 mod eval;
 #[cfg(linux)]
 mod faults;
+mod figures;
 mod first_scan;
 mod follow;
 #[cfg(linux)]

@@ -249,6 +249,8 @@ mod tests {
       "memfw gate --workspace /a --workspace /b",
       "memfw demo",
       "memfw status --json --wait 5",
+      "memfw status --short",
+      "memfw stats --prometheus --output memfw.prom",
       "memfw settle",
       "memfw settle 5",
       "memfw scan",
