@@ -20,6 +20,7 @@ mod docs;
 mod doctor;
 mod embedding;
 mod eval;
+mod excused;
 #[cfg(linux)]
 mod faults;
 mod figures;

@@ -280,6 +280,7 @@ mod tests {
       "memfw quarantine export a1 --with-text",
       "memfw explain a1 --json",
       "memfw scan --sarif memory --fail-on quarantine",
+      "memfw scan --ignore .memfw-ignore.toml --baseline known.json memory",
       "memfw policy allow web_fetch:docs.example.com url-reference --days 30 --reason ours --json",
       "memfw policy check --json",
       "memfw policy withdraw a1 b2 --reason old --json",

@@ -44,7 +44,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// Trust of the source: trusted, verified, untrusted or hostile
+  /// Its trust: trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -81,4 +81,12 @@ pub struct ScanArgs {
     hide_possible_values = true
   )]
   pub fail_on: FailOn,
+
+  /// Findings that need no answer: see docs/review.md
+  #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_hint = ValueHint::FilePath)]
+  pub ignore: Option<PathBuf>,
+
+  /// Count only what this `scan --json` output lacks
+  #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_hint = ValueHint::FilePath)]
+  pub baseline: Option<PathBuf>,
 }
