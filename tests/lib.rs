@@ -61,6 +61,7 @@ mod reviewing;
 mod rules;
 mod sarif;
 mod scan;
+mod schemas;
 mod service;
 mod service_files;
 mod shell;
