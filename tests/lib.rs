@@ -17,10 +17,15 @@ mod crash;
 mod demo;
 mod discovery;
 mod docs;
+mod doctor;
 mod embedding;
 mod eval;
+mod excused;
 #[cfg(linux)]
 mod faults;
+mod figures;
+mod first_scan;
+mod follow;
 #[cfg(linux)]
 mod gate;
 mod guard;
@@ -56,6 +61,7 @@ mod reviewing;
 mod rules;
 mod sarif;
 mod scan;
+mod schemas;
 mod service;
 mod service_files;
 mod shell;

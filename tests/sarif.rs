@@ -126,7 +126,7 @@ fn the_hook_of_this_repository_names_a_command_that_there_is() {
   let mut words: Vec<&str> = entry.split_whitespace().collect();
   assert_eq!(words[0], "memfw");
   let args = hooks.lines().find_map(|line| line.trim().strip_prefix("args: ["));
-  words.push(args.unwrap().trim_end_matches(']'));
+  words.extend(args.unwrap().trim_end_matches(']').split(", "));
   let files = ["memory/a.md", "memory/b.md"];
   let test = Test::new().memory(files[0], "- Ann likes tea.\n").memory(files[1], poison(1));
   let output = test.next().args(&words[1..]).args(files).output();

@@ -258,7 +258,7 @@ fn lists_fit_eighty_columns_with_and_without_colours() {
 
 #[test]
 fn a_table_looks_like_this() {
-  let show = || Test::new().args(["config", "show", "detection", "--strict"]);
+  let show = || Test::new().args(["config", "show", "detection", "--preset", "strict"]);
   let Some(plain) = show().env("NO_COLOR", "1").on_terminal(80, 24) else { return };
   let coloured = show().on_terminal(80, 24).unwrap();
   assert_eq!(bare(&coloured), plain);

@@ -3,6 +3,7 @@
 
 use std::{
   fs,
+  hash::{DefaultHasher, Hash as _, Hasher as _},
   io::{self, Read as _},
   path::{Path, PathBuf},
 };
@@ -129,6 +130,20 @@ pub fn read(file: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     let line = valid.split(|&byte| byte == b'\n').count();
     format!("line {line} is not UTF-8")
   })
+}
+
+/// What tells one content of the configuration file from another: a hash, or why it cannot be read. The hash is for
+/// programs of one version, and against no attacker: who can write the file needs no collision.
+pub fn version(file: &Path) -> String {
+  match read(file, MAX_BYTES) {
+    Ok(Some(text)) => {
+      let mut hasher = DefaultHasher::new();
+      text.hash(&mut hasher);
+      format!("{:016x}", hasher.finish())
+    }
+    Ok(None) => "absent".to_owned(),
+    Err(why) => why,
+  }
 }
 
 /// Why there is no configuration.

@@ -83,7 +83,7 @@ pub struct Context {
   pub out: Out,
   /// The lowest level that `--log-level` asks for; `None` without the flag.
   pub log_level: Option<LogLevel>,
-  /// `--quiet`, `--balanced`, `--strict`.
+  /// `--preset`.
   pub preset: Option<Preset>,
 }
 
@@ -118,6 +118,9 @@ impl Context {
   fn level_asked(&self) -> Result<Option<(LogLevel, ValueOrigin)>, Failure> {
     if let Some(level) = self.log_level {
       return Ok(Some((level, ValueOrigin::Flag("--log-level"))));
+    }
+    if self.out.is_quiet() {
+      return Ok(Some((LogLevel::Warn, ValueOrigin::Flag("--quiet"))));
     }
     let Some(word) = self.surroundings.env.get(LOG_VARIABLE) else { return Ok(None) };
     let level = word.to_string_lossy().parse().map_err(|expected| {

@@ -130,13 +130,24 @@ fn open(context: &Context, once: bool, alarm: Option<&Alarm>) -> Result<Ledger, 
   }
 }
 
-/// The files that SIGHUP makes the daemon read again.
+/// The files that SIGHUP, or a change of the configuration, makes the daemon read again.
 struct Again<'c> {
   context: &'c Context,
   workspaces: &'c [PathBuf],
 }
 
 impl Reload for Again<'_> {
+  fn file(&self) -> Option<PathBuf> {
+    self.context.config_file().ok()
+  }
+
+  fn version(&self) -> String {
+    self
+      .context
+      .config_file()
+      .map_or_else(|_| String::new(), |file| super::configuration::version(&file))
+  }
+
   fn configuration(&self) -> Result<Config, String> {
     let config = self.context.config().map(|found| found.config);
     config.map_err(|failure| in_one_line(&failure))

@@ -42,6 +42,12 @@ impl DaemonState {
       .is_some_and(|health| Some(health.pid) == self.pid && health.phase == Phase::Guarding)
   }
 
+  /// How far the first scan of a daemon that is still starting is.
+  pub fn scan_progress(&self) -> Option<String> {
+    let health = self.health.as_ref().filter(|health| Some(health.pid) == self.pid)?;
+    Some(format!("first scan: {}", health.scan?))
+  }
+
   /// The workspaces of the daemon; without a daemon, those that it would guard.
   pub fn workspaces(&self, context: &Context) -> Result<Vec<PathBuf>, Failure> {
     if let Some(health) = &self.health {

@@ -50,7 +50,7 @@ Files:      scan, restore, recall, quarantine, markers, settle
 Settings:   config, policy, {agent}, completions, man
 Programs:   link, gate, judge, eval
 
-Options:    --log-level LEVEL, --help, --version
+Options:    --quiet, --log-level LEVEL, --help, --version
 `memfw COMMAND --help` explains a command.{after-help}
 ";
 
@@ -65,6 +65,10 @@ pub struct GlobalArgs {
   /// Lowest log level: error, warn, info, debug or trace
   #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
   pub log_level: Option<LogLevel>,
+
+  /// Print answers and errors only, and log warnings
+  #[arg(long, short, global = true, display_order = 901)]
+  pub quiet: bool,
 }
 
 /// All commands.
@@ -144,8 +148,8 @@ impl Command {
   /// The preset that the flags of the command select, if any.
   pub const fn preset(&self) -> Option<Preset> {
     match self {
-      Self::Run(args) => args.preset.preset(),
-      Self::Scan(args) => args.preset.preset(),
+      Self::Run(args) => args.preset.preset,
+      Self::Scan(args) => args.preset.preset,
       Self::Config(args) => args.preset(),
       _ => None,
     }
@@ -245,6 +249,8 @@ mod tests {
       "memfw gate --workspace /a --workspace /b",
       "memfw demo",
       "memfw status --json --wait 5",
+      "memfw status --short",
+      "memfw stats --prometheus --output memfw.prom",
       "memfw settle",
       "memfw settle 5",
       "memfw scan",
@@ -274,6 +280,7 @@ mod tests {
       "memfw quarantine export a1 --with-text",
       "memfw explain a1 --json",
       "memfw scan --sarif memory --fail-on quarantine",
+      "memfw scan --ignore .memfw-ignore.toml --baseline known.json memory",
       "memfw policy allow web_fetch:docs.example.com url-reference --days 30 --reason ours --json",
       "memfw policy check --json",
       "memfw policy withdraw a1 b2 --reason old --json",
@@ -291,12 +298,12 @@ mod tests {
       "memfw restore MEMORY.md --print",
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
-      "memfw config show files log.level --strict",
+      "memfw config show files log.level --preset strict",
       "memfw config set files.idle_ms 0 --json",
       "memfw config set notify.command -- say -v anna",
       "memfw config set markers --default",
-      "memfw run --strict",
-      "memfw scan - --quiet",
+      "memfw run --preset strict",
+      "memfw scan - --preset quiet",
       "memfw doctor --json",
       "memfw service install --print",
       "memfw service uninstall --manager system --user ann",
@@ -321,5 +328,11 @@ mod tests {
     assert!(parse("memfw scan --json --jsonl").is_err());
     assert!(parse("memfw restore MEMORY.md --list --yes").is_err());
     assert!(parse("memfw status --wait -1").is_err());
+    let error = parse("memfw scan --preset loud").unwrap_err();
+    assert!(error.contains("`quiet`, `balanced` or `strict`"), "{error}");
+    let error = parse("memfw list --status bogus").unwrap_err();
+    assert!(error.contains("flagged, quarantined, held, approved or rejected"), "{error}");
+    let error = parse("memfw list --code concealmint").unwrap_err();
+    assert!(error.contains("did you mean `concealment`?"), "{error}");
   }
 }

@@ -155,12 +155,12 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   }
   let name = terminal(file.as_os_str().as_bytes());
   match loaded {
-    Ok((_, true)) => context.out.line(&format!("{name}: fine"))?,
-    _ => context.out.line(&format!("{name}: does not exist, the defaults apply"))?,
+    Ok((_, true)) => context.out.note(&format!("{name}: fine"))?,
+    _ => context.out.note(&format!("{name}: does not exist, the defaults apply"))?,
   }
   for (file, n) in rules.iter().flat_map(|loaded| &loaded.files) {
     let name = terminal(file.as_os_str().as_bytes());
-    context.out.line(&format!("{name}: fine, {}", count(*n as u64, "rule")))?;
+    context.out.note(&format!("{name}: fine, {}", count(*n as u64, "rule")))?;
   }
   Ok(Status::Yes)
 }

@@ -36,6 +36,7 @@ pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surround
     Err(error) => return usage(error),
   };
   let out = Out::stdout(surroundings.colours(), || Pager::find(&surroundings.env));
+  let out = out.quiet(args.global.quiet);
   let preset = args.command.as_ref().and_then(Command::preset);
   let context = Context { out, surroundings, log_level: args.global.log_level, preset };
   let result = args

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod fix;
+mod mending;
 
 use std::{
   os::unix::fs::MetadataExt as _,
@@ -28,7 +29,7 @@ use crate::{
   detect::model::{Assessor as _, Model},
   engine::event::shown,
   files::{Limit, Rung},
-  os::{DaemonLock, key, paths},
+  os::{DaemonLock, is_halted, key, paths},
   provenance::Standing,
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
@@ -78,6 +79,8 @@ struct Check {
   health: Health,
   text: String,
   hint: Option<String>,
+  /// The command that mends it, if there is one.
+  command: Option<String>,
 }
 
 /// Carries the command out.
@@ -97,23 +100,29 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
     directory(&home.data, lost.as_ref(), &mut checks);
     fix::look(&home, &mut checks);
     ledger(&home.data, lost.as_ref(), &mut checks);
-    daemon(&home.data, lost.as_ref(), &mut checks);
+    daemon(context, &home.data, lost.as_ref(), &mut checks);
   }
   workspaces(context, &mut checks);
   model(&mut checks);
   judge(context, &mut checks);
+  mending::notices(context, &mut checks);
   limits(&mut checks);
   let wrong = checks.iter().any(|check| check.health == Health::Wrong);
   if args.json {
     let list: Vec<_> = checks
       .iter()
       .map(|check| {
-        json!({ "check": check.what, "health": check.health.as_str(), "text": check.text, "hint": check.hint })
+        json!({
+          "check": check.what, "health": check.health.as_str(), "text": check.text,
+          "hint": check.hint, "command": check.command,
+        })
       })
       .collect();
     context.out.json(&list)?;
   } else {
-    for check in &checks {
+    // With `--quiet`, what is fine is no answer.
+    let is_told = |check: &&Check| !context.out.is_quiet() || check.health != Health::Fine;
+    for check in checks.iter().filter(is_told) {
       let style = match check.health {
         Health::Mended => Style::Cyan,
         Health::Fine => Style::Green,
@@ -129,6 +138,8 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
     if args.fix {
       context.out.line(&summary(&checks))?;
     }
+    let conclusion = mending::conclusion(&checks);
+    if wrong { context.out.line(&conclusion)? } else { context.out.note(&conclusion)? }
   }
   Ok(if wrong { Status::No } else { Status::Yes })
 }
@@ -147,7 +158,15 @@ fn summary(checks: &[Check]) -> String {
 }
 
 fn add(checks: &mut Vec<Check>, what: &'static str, health: Health, text: impl Into<String>) {
-  checks.push(Check { what, health, text: text.into(), hint: None });
+  checks.push(Check { what, health, text: text.into(), hint: None, command: None });
+}
+
+/// Names the command that mends the last check; it is the hint, unless there is a better one.
+fn mend(checks: &mut [Check], command: &str) {
+  if let Some(check) = checks.last_mut() {
+    check.command = Some(command.to_owned());
+    check.hint.get_or_insert_with(|| command.to_owned());
+  }
 }
 
 fn hint(checks: &mut [Check], hint: Option<impl Into<String>>) {
@@ -163,11 +182,15 @@ fn configuration(context: &Context, checks: &mut Vec<Check>) {
       Some(why) => {
         add(checks, "configuration", Health::Wrong, why);
         hint(checks, Some(DISTRUST_HINT));
+        if let Ok(file) = context.config_file() {
+          mend(checks, &format!("chmod go-w {}", shown(&file)));
+        }
       }
     },
     Err(failure) => {
       add(checks, "configuration", Health::Wrong, failure.error.clone());
       hint(checks, Some("memfw config check"));
+      mend(checks, mending::EDIT);
     }
   }
 }
@@ -187,8 +210,10 @@ fn rules(config: &Path, checks: &mut Vec<Check>) {
     }
     Err(problems) => {
       for problem in problems {
+        let command = format!("$EDITOR {}", shown(&problem.file));
         add(checks, "rules", Health::Wrong, Failure::from(problem).error);
         hint(checks, Some("memfw config check"));
+        mend(checks, &command);
       }
     }
   }
@@ -208,6 +233,7 @@ fn embedding(context: &Context, checks: &mut Vec<Check>) {
     Err(why) => {
       add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
       hint(checks, Some("`detection.embedding_provider = \"local\"` needs no endpoint"));
+      mend(checks, "memfw config set detection.embedding_provider local");
     }
   }
 }
@@ -221,7 +247,10 @@ fn judge(context: &Context, checks: &mut Vec<Check>) {
     return;
   };
   match standing.wrong(context, &effective.config) {
-    Some(why) => add(checks, "judge", Health::Wrong, why),
+    Some(why) => {
+      add(checks, "judge", Health::Wrong, why);
+      mend(checks, "memfw config set judge.via off");
+    }
     None => add(checks, "judge", Health::Fine, standing.line()),
   }
 }
@@ -241,6 +270,7 @@ fn directory(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   } else {
     add(checks, "data", Health::Wrong, format!("`{}` is open to other users", shown(data)));
     hint(checks, Some(format!("chmod 700 {}", shown(data))));
+    mend(checks, mending::FIX);
   }
 }
 
@@ -257,8 +287,12 @@ fn ledger(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
       return;
     }
     Err(error) => {
+      let is_older = matches!(error, StoreError::Older { .. });
       add(checks, "ledger", Health::Wrong, error.to_string());
       hint(checks, error.hint());
+      if is_older {
+        mend(checks, mending::FIX);
+      }
       return;
     }
   };
@@ -283,8 +317,13 @@ fn ledger(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   }
 }
 
-fn daemon(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
+fn daemon(context: &Context, data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
   match DaemonLock::holder(data) {
+    Ok(Some(holder)) if holder.pid.is_some_and(is_halted) => {
+      let pid = holder.pid.unwrap_or_default();
+      add(checks, "daemon", Health::Wrong, format!("was stopped (pid {pid}): nothing is guarded"));
+      mend(checks, &format!("kill -CONT {pid}"));
+    }
     Ok(Some(holder)) => {
       let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
       add(checks, "daemon", Health::Fine, format!("runs{pid}"));
@@ -296,7 +335,7 @@ fn daemon(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
     }
     Ok(None) => {
       add(checks, "daemon", Health::Wrong, "is stopped: nothing is guarded");
-      hint(checks, Some("memfw run"));
+      mend(checks, mending::start(context));
     }
     Err(error) => add(checks, "daemon", Health::Wrong, error.to_string()),
   }
@@ -311,7 +350,8 @@ fn workspaces(context: &Context, checks: &mut Vec<Check>) {
     .unwrap_or_default();
   if guarded.is_empty() {
     add(checks, "workspace", Health::Wrong, "none is known");
-    hint(checks, Some("memfw run --workspace DIR"));
+    hint(checks, Some("name one, where `DIR` is the agent's workspace"));
+    mend(checks, "memfw config set workspaces DIR");
     return;
   }
   let agent = agent::records(&context.surroundings.env, &config.config);

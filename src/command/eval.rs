@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   };
   let mut tally = Tally::new(floors, args.mistakes);
   let start = SystemClock.monotonic();
-  let mut progress = Progress::new("line", start);
+  let mut progress = Progress::new("line", start).unless(context.out.is_quiet());
   for (index, file) in files(&args.paths)?.iter().enumerate() {
     read(index, file, &settings, &mut tally, &mut progress)?;
   }

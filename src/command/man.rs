@@ -40,6 +40,6 @@ pub fn run(context: &Context, args: &ManArgs, tree: clap::Command) -> Result<Sta
   fs::create_dir_all(dir).map_err(failed)?;
   clap_mangen::generate_to(tree, dir).map_err(failed)?;
   let shown = terminal(dir.display().to_string());
-  context.out.line(&format!("the manual pages are in {shown}; `man memfw` shows the first"))?;
+  context.out.note(&format!("the manual pages are in {shown}; `man memfw` shows the first"))?;
   Ok(Status::Yes)
 }

@@ -280,7 +280,7 @@ fn decide(
   if said.json {
     context.out.json(&values)?;
   } else if !undoable.is_empty() {
-    context.out.line(&format!("to take this back: `memfw undo {}`", undoable.join(" ")))?;
+    context.out.note(&format!("to take this back: `memfw undo {}`", undoable.join(" ")))?;
   }
   Ok(Status::Yes)
 }
@@ -299,7 +299,7 @@ fn undo(context: &Context, args: &QuarantineUndoArgs) -> Result<Status, Failure>
   for name in names {
     match take_back(&mut engine, name, &by, args.reason.as_deref()) {
       Ok(done) if args.json => values.push(done.value),
-      Ok(done) => context.out.line(&done.line)?,
+      Ok(done) => context.out.note(&done.line)?,
       Err(failure) => {
         if args.json && !values.is_empty() {
           context.out.json(&values)?;

@@ -85,7 +85,7 @@ pub fn run(context: &Context, args: ReportArgs) -> Result<Status, Failure> {
   if args.json {
     context.out.json(&json!({ "file": shown(&path), "waiting": n_waiting(&facts) }))?;
   } else {
-    context.out.line(&format!("written to {}", terminal(shown(&path))))?;
+    context.out.note(&format!("written to {}", terminal(shown(&path))))?;
   }
   Ok(Status::Yes)
 }

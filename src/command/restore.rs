@@ -339,16 +339,16 @@ fn bring_back(
     out.line(&format!("{path}: version {name} is the current content"))?;
     return Ok(Status::Yes);
   }
-  out.line(&format!("{path}: version {name} of {} is restored", time::rfc3339(version.seen_at)))?;
+  out.note(&format!("{path}: version {name} of {} is restored", time::rfc3339(version.seen_at)))?;
   if created {
-    out.line("  the file was missing and was created; only its owner may read it")?;
+    out.note("  the file was missing and was created; only its owner may read it")?;
   }
   if !quarantined.is_empty() {
     let what = count(quarantined.len() as u64, "block");
     out.line(&format!("  {what} of it was taken out again: memfw list"))?;
   }
   if let Some(before) = before {
-    out.line(&format!("  undo: memfw restore {path} --at {}", short(before)))?;
+    out.note(&format!("  undo: memfw restore {path} --at {}", short(before)))?;
   }
   Ok(Status::Yes)
 }

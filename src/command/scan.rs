@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod known;
 mod stream;
 
 pub use args::{FailOn, ScanArgs, ScanMode};
 
 use std::{
-  io::{self, Read as _},
+  collections::HashSet,
+  io::{self, IsTerminal as _, Read as _},
   path::{Path, PathBuf},
 };
 
@@ -37,13 +39,15 @@ use crate::{
   store::Ledger,
   terminal::{
     escape::terminal,
-    failure::Failure,
+    failure::{Failure, complain},
     lines::CHUNK_LINES,
     output::{Style, count},
     preview::prose,
     progress::Progress,
+    time,
   },
 };
+use known::{Excuse, Excuses};
 
 /// The indentation of what is printed about a finding.
 const INDENT: &str = "    ";
@@ -106,17 +110,22 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     }
     return stream::run(context, &judge);
   }
+  let today = time::date(SystemClock.now());
+  let excuses = Excuses::read(args.ignore.as_deref(), args.baseline.as_deref(), &today)?;
   let mut report = ScanReport {
     context,
     judge: &judge,
-    progress: Progress::new("block", SystemClock.monotonic()),
+    progress: Progress::new("block", SystemClock.monotonic()).unless(context.out.is_quiet()),
     form: match (args.json, args.sarif) {
       (true, _) => Form::Json,
       (_, true) => Form::Sarif(sarif::SarifLog::default()),
       _ => Form::Text,
     },
+    excuses,
+    scanned: HashSet::new(),
     n_files: 0,
     n_blocks: 0,
+    tally: Tally::default(),
     worst: Verdict::Pass,
     fail_on: match args.fail_on {
       FailOn::Flag => Verdict::Flag,
@@ -124,6 +133,15 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     },
     values: vec![],
   };
+  if args.paths.is_empty() && io::stdin().is_terminal() {
+    // Nobody means to type memory; who does says so with `-`.
+    return Err(
+      Failure::usage("`memfw scan` needs something to judge")
+        .hint("a file or a directory: `memfw scan ~/notes`")
+        .hint("what a program writes: `git diff | memfw scan`")
+        .hint("what you type, up to Ctrl-D: `memfw scan -`"),
+    );
+  }
   if args.paths.is_empty() || args.paths == [PathBuf::from("-")] {
     let bytes = stdin(judge.config.max_file_bytes)?;
     let (name, path) = ("-".to_owned(), PathBuf::from("-"));
@@ -209,14 +227,48 @@ enum Form {
   Sarif(sarif::SarifLog),
 }
 
+/// How many blocks with findings there were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+  quarantine: u64,
+  flag: u64,
+  ignored: u64,
+  known: u64,
+}
+
+impl Tally {
+  /// The last line of a scan of so many blocks and files.
+  fn line(&self, n_blocks: usize, n_files: usize) -> String {
+    let Self { quarantine, flag, ignored, known } = *self;
+    let extent =
+      format!("{} in {}", count(n_blocks as u64, "block"), count(n_files as u64, "file"));
+    let list = |parts: [(u64, &str); 2]| {
+      let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+      parts.collect::<Vec<_>>().join(", ")
+    };
+    let found = list([(quarantine, "to quarantine"), (flag, "to flag")]);
+    let excused = list([(ignored, "ignored"), (known, "known")]);
+    let head = if found.is_empty() {
+      format!("clean: {extent}")
+    } else {
+      format!("found: {found}; {extent}")
+    };
+    if excused.is_empty() { head } else { format!("{head}; {excused}") }
+  }
+}
+
 /// Output and counts of a scan.
 struct ScanReport<'a> {
   context: &'a Context,
   judge: &'a Judge<'a>,
   progress: Progress,
   form: Form,
+  excuses: Excuses,
+  /// The files of this scan, without links.
+  scanned: HashSet<PathBuf>,
   n_files: usize,
   n_blocks: usize,
+  tally: Tally,
   worst: Verdict,
   fail_on: Verdict,
   values: Vec<Value>,
@@ -252,6 +304,7 @@ impl ScanReport<'_> {
       self.context.out.flush()?;
       self.progress.at(self.n_blocks as u64, SystemClock.monotonic());
     }
+    self.scanned.extend(files.iter().map(|file| crate::app::paths::resolved(&file.path)));
     self.n_files += files.len();
     Ok(())
   }
@@ -261,9 +314,22 @@ impl ScanReport<'_> {
     if !answer.is_found() {
       return Ok(());
     }
-    self.worst = self.worst.max(decision.verdict);
+    let hash = ContentHash::of(item.text.bytes());
+    let excuse = self.excuses.of(&item.file.path, hash, &decision.codes);
+    match (excuse, decision.verdict) {
+      (Some(Excuse::Ignored), _) => self.tally.ignored += 1,
+      (Some(Excuse::Known), _) => self.tally.known += 1,
+      (None, Verdict::Quarantine) => self.tally.quarantine += 1,
+      (None, _) => self.tally.flag += 1,
+    }
+    if excuse.is_none() {
+      self.worst = self.worst.max(decision.verdict);
+    }
     if let Form::Sarif(report) = &mut self.form {
-      add(report, item, answer);
+      add(report, item, answer, excuse.is_some());
+      return Ok(());
+    }
+    if excuse.is_some() {
       return Ok(());
     }
     if matches!(self.form, Form::Json) {
@@ -276,6 +342,7 @@ impl ScanReport<'_> {
         "action": decision.action.as_str(),
         "codes": words(decision),
         "findings": findings,
+        "fingerprint": hash.to_string(),
       }));
       return Ok(());
     }
@@ -298,6 +365,7 @@ impl ScanReport<'_> {
         }
       }
     }
+    out.note(&format!("{INDENT}fingerprint {hash}"))?;
     Ok(())
   }
 
@@ -308,19 +376,17 @@ impl ScanReport<'_> {
     match self.form {
       Form::Json => out.json(&self.values)?,
       Form::Sarif(report) => out.json(&report.log())?,
-      Form::Text if self.worst == Verdict::Pass => out.line(&format!(
-        "clean: {} in {}",
-        count(self.n_blocks as u64, "block"),
-        count(self.n_files as u64, "file")
-      ))?,
-      Form::Text => {}
+      Form::Text => out.note(&self.tally.line(self.n_blocks, self.n_files))?,
+    }
+    for remark in self.excuses.remarks(&self.scanned) {
+      complain(&format!("warning: {}\n", terminal(&remark)));
     }
     Ok(if self.worst < self.fail_on { Status::Yes } else { Status::No })
   }
 }
 
 /// Adds one result for each place of each code that counts.
-fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
+fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed, is_suppressed: bool) {
   let Assessed { findings, decision, .. } = answer;
   let block = item.text.to_file(&(0..item.text.bytes().len()));
   let lines = Lines::of(item.file.bytes.get(block.clone()).unwrap_or_default(), item.start_line);
@@ -347,7 +413,7 @@ fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
         "kind": finding.kind.as_str(),
         "rule": finding.rule.as_ref().map(|rule| &rule.id),
       }),
-      is_suppressed: false,
+      is_suppressed,
     });
   }
 }
@@ -355,7 +421,7 @@ fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
 /// Warns if the model is damaged, because the scan then uses only a part of it.
 pub(super) fn warn_of_damage() {
   if let Some(why) = Model::embedded().health().degradation() {
-    crate::terminal::failure::complain(&format!("warning: {why}; install memfw again\n"));
+    complain(&format!("warning: {why}; install memfw again\n"));
   }
 }
 

@@ -90,6 +90,13 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
+/// Whether the service of this user is installed.
+pub(super) fn is_installed(context: &Context) -> bool {
+  let target = args::TargetArgs { manager: Supervisor::native(), user: None };
+  let unit = Unit::of(context, &target);
+  unit.is_ok_and(|unit| matches!(unit.placed().look(), Ok(FileState::Ours(_))))
+}
+
 fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
   let is_there = match unit.placed().look().map_err(unavailable)? {

@@ -12,7 +12,7 @@ use crate::{
   os::{Clock as _, DaemonLock, Shown, SystemClock, pause},
   plural::choose,
   store::{FileStatus, Ledger},
-  terminal::{escape::terminal, failure::Failure, output::count},
+  terminal::{escape::terminal, failure::Failure, output::count, progress::Progress},
 };
 
 /// How often the ledger is asked while waiting.
@@ -39,6 +39,7 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
     let waited = SystemClock.monotonic().saturating_sub(start);
     matches!(holder, Ok(Ok(Some(_)))) && waited < patience
   };
+  let mut progress = Progress::waiting(start).unless(context.out.is_quiet());
   // A daemon that was just started may have no ledger yet.
   let ledger = loop {
     match context.ledger() {
@@ -55,8 +56,10 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
     if unsettled.is_empty() && ready {
       return Ok(Status::Yes);
     }
-    let waited = SystemClock.monotonic().saturating_sub(start);
+    let now = SystemClock.monotonic();
+    let waited = now.saturating_sub(start);
     if daemon.pid.is_none() && waited >= patience.min(START) {
+      progress.clear();
       let places = roots.iter().filter(|root| !shapes.is_elsewhere(root));
       let again = places.fold("memfw run --once".to_owned(), |command, root| {
         format!("{command} --workspace {}", Shown(root).to_string().trim_matches('`'))
@@ -70,12 +73,22 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
       );
     }
     if waited >= patience {
+      progress.clear();
       for one in unsettled.iter().take(5) {
         context.out.line(&format!("still pending: {}", terminal(one.to_string())))?;
       }
       return Ok(Status::No);
     }
+    progress.say(|| waits_for(&daemon, unsettled.len()), now);
     pause(POLL);
+  }
+}
+
+/// What `settle` waits for.
+fn waits_for(daemon: &DaemonState, n_pending: usize) -> String {
+  match daemon.scan_progress() {
+    Some(progress) => progress,
+    None => format!("{} pending", pending(n_pending)),
   }
 }
 

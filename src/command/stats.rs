@@ -1,7 +1,11 @@
 //! `memfw stats`: how many blocks were new, what was decided and how fast, and how trusted memory is.
 #![forbid(unsafe_code)]
 
-use clap::Args as ClapArgs;
+mod prometheus;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
 use serde_json::{Value, json};
 
 use super::shared::{
@@ -49,10 +53,21 @@ pub struct StatsArgs {
   /// Print JSON
   #[arg(long)]
   pub json: bool,
+
+  /// Print metrics for Prometheus; they are about now
+  #[arg(long, conflicts_with_all = ["json", "days", "rows"])]
+  pub prometheus: bool,
+
+  /// Write the metrics to FILE, whole or not at all; it ends in `.prom`
+  #[arg(long, value_name = "FILE", requires = "prometheus", value_hint = ValueHint::FilePath)]
+  pub output: Option<PathBuf>,
 }
 
 /// Carries the command out.
 pub fn run(context: &Context, args: StatsArgs) -> Result<Status, Failure> {
+  if args.prometheus {
+    return prometheus::run(context, args.output.as_deref());
+  }
   let ledger = context.ledger()?;
   let span = Span::gather(&ledger, args.days, SystemClock.now())?;
   let reading = Reading::find(&ledger)?;

@@ -1,6 +1,9 @@
 //! `memfw status`: what is protected, what is not, and why.
 #![forbid(unsafe_code)]
 
+mod short;
+mod wait;
+
 use std::{
   collections::HashSet,
   path::{Path, PathBuf},
@@ -18,7 +21,7 @@ use crate::{
   },
   daemon::health::Room,
   engine::event::shown,
-  os::{Clock as _, SystemClock, alarm, pause},
+  os::{Clock as _, SystemClock, alarm},
   plural::choose,
   provenance::Standing,
   store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
@@ -29,9 +32,6 @@ use crate::{
     time,
   },
 };
-
-/// How often the ledger is asked while waiting.
-const POLL: Duration = Duration::from_millis(20);
 
 /// `memfw status`
 #[derive(Clone, Debug, ClapArgs)]
@@ -45,11 +45,18 @@ pub struct StatusArgs {
   /// done
   #[arg(long, value_name = "SECS")]
   pub wait: Option<u32>,
+
+  /// One short line for a prompt or a bar; waits for nothing
+  #[arg(long, conflicts_with_all = ["json", "wait"])]
+  pub short: bool,
 }
 
 /// Carries the command out.
 pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
-  let waited = args.wait.map(|secs| wait(context, Duration::from_secs(u64::from(secs))));
+  if args.short {
+    return short::run(context);
+  }
+  let waited = args.wait.map(|secs| wait::run(context, Duration::from_secs(u64::from(secs))));
   let waited = waited.transpose()?;
   let ledger = context.ledger_if_there()?;
   let report = report(context, ledger.as_ref())?;
@@ -84,7 +91,8 @@ pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Statu
       (None, Some(_)) => "the daemon is not running: nothing is guarded",
       (None, None) => "memfw has not guarded anything yet",
     };
-    degradations.push((text.to_owned(), 0));
+    let progress = daemon.scan_progress().map(|progress| format!(" ({progress})"));
+    degradations.push((format!("{text}{}", progress.unwrap_or_default()), 0));
   }
   if let Some(ledger) = ledger {
     degradations.extend(liveness::stalled(context, &daemon, ledger)?.map(|text| (text, 0)));
@@ -141,7 +149,7 @@ pub(super) struct StatusReport {
   pub(super) daemon: &'static str,
   pid: Option<u32>,
   started_at: Option<i64>,
-  scanned_at: Option<i64>,
+  pub(super) scanned_at: Option<i64>,
   places: Vec<Place>,
   /// The timers that wake the daemon without an event.
   wakeups: Vec<String>,
@@ -271,6 +279,11 @@ impl StatusReport {
   /// How many items wait for a person.
   pub(super) const fn n_open(&self) -> u64 {
     self.n_waiting + self.n_flagged
+  }
+
+  /// How many files are not fully guarded.
+  pub(super) const fn n_unguarded(&self) -> usize {
+    self.unguarded.len()
   }
 
   /// Whether the daemon runs or has run.
@@ -456,21 +469,6 @@ fn kept(totals: &VersionTotals) -> String {
 /// Bytes as megabytes (a million bytes), with one decimal.
 fn megabytes(bytes: u64) -> String {
   format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
-}
-
-/// Waits until the running daemon has finished its first scan.
-fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
-  let start = SystemClock.monotonic();
-  loop {
-    let ledger = context.ledger_if_there()?;
-    if DaemonState::find(context, ledger.as_ref())?.is_guarding() {
-      return Ok(Status::Yes);
-    }
-    if SystemClock.monotonic().saturating_sub(start) >= patience {
-      return Ok(Status::No);
-    }
-    pause(POLL);
-  }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Effective {
     }
     if let Some(preset) = flag {
       effective.config.preset = preset;
-      effective.set_origin(PRESET, ValueOrigin::Flag(flag_of(preset)));
+      effective.set_origin(PRESET, ValueOrigin::Flag(PRESET_FLAG));
     }
     if raw.problems.is_empty() {
       Ok(effective)
@@ -115,13 +115,7 @@ impl Effective {
 const PRESET: &str = "preset";
 
 /// The flag of the command line for a preset.
-const fn flag_of(preset: Preset) -> &'static str {
-  match preset {
-    Preset::Quiet => "--quiet",
-    Preset::Balanced => "--balanced",
-    Preset::Strict => "--strict",
-  }
-}
+const PRESET_FLAG: &str = "--preset";
 
 #[cfg(test)]
 mod tests {
@@ -325,7 +319,7 @@ format = "json"
     assert_eq!(effective.config.preset, Preset::Quiet);
     assert_eq!(effective.config.baseline_action, BaselineAction::Flag);
     assert_eq!(effective.config.sensitivity, Sensitivity::Low);
-    assert_eq!(effective.origin(find("preset").unwrap()), ValueOrigin::Flag("--quiet"));
+    assert_eq!(effective.origin(find("preset").unwrap()), ValueOrigin::Flag("--preset"));
     let wrong = Effective::parse_under(Some(Preset::Quiet), "preset = \"strct\"", None, true);
     assert_eq!(wrong.unwrap_err().len(), 1, "told once, and not hidden by the flag");
   }

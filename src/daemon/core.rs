@@ -33,6 +33,8 @@ pub(super) struct Core {
   pub(super) adoption: Adoption,
   pub(super) outage: Outage,
   pub(super) health: Health,
+  /// Which content of the configuration file was read last, valid or not.
+  pub(super) configuration: String,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
 }

@@ -18,10 +18,18 @@ use super::{
   health::told,
   notifications::Helpers,
 };
-use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords, store::PartKind};
+use crate::{
+  engine::{EngineError, event::shown},
+  files::Shapes,
+  provenance::AgentRecords,
+  store::PartKind,
+};
 
 /// The pause before a changed configuration is read (a choice): it is often written in steps.
 const REREAD_AFTER: Duration = Duration::from_millis(250);
+
+/// The longest time for which further changes of memfw's own configuration put its reading off (a choice).
+const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 
 /// The result of a discovery.
 pub struct Discovery {
@@ -71,12 +79,23 @@ pub(super) struct Sources {
   due: Option<Duration>,
   /// When they are read again because something could not be found out.
   unread: AskedAgain<()>,
+  /// memfw's own configuration file, and the file that it is a link to.
+  own: Vec<PathBuf>,
+  /// When that file is read again after a change, and since when it changes.
+  own_due: Option<(Duration, Duration)>,
 }
 
 impl Default for Sources {
   fn default() -> Self {
-    let (files, notes, dirs, unread) = (vec![], vec![], BTreeSet::new(), AskedAgain::at(&UNREAD));
-    Self { files, notes, dirs, due: None, unread }
+    Self {
+      files: vec![],
+      notes: vec![],
+      dirs: BTreeSet::new(),
+      due: None,
+      unread: AskedAgain::at(&UNREAD),
+      own: vec![],
+      own_due: None,
+    }
   }
 }
 
@@ -98,8 +117,9 @@ impl Sources {
 
   /// How long until they are read again.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    let due = self.due.map(|due| due.saturating_sub(now));
-    due.into_iter().chain(self.unread.next_due(now)).min()
+    let own = self.own_due.map(|(due, _)| due);
+    let due = [self.due, own].into_iter().flatten().map(|due| due.saturating_sub(now));
+    due.chain(self.unread.next_due(now)).min()
   }
 
   /// Sets the configuration files, and what could not be found out.
@@ -124,8 +144,13 @@ impl Sources {
   /// Watches the directories of these files, as far as they exist. When such a directory appears, its
   /// file may have appeared, too.
   pub(super) fn watch(&mut self, core: &mut Core) {
-    let wanted: BTreeSet<PathBuf> =
-      self.files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
+    let wanted: BTreeSet<PathBuf> = self
+      .files
+      .iter()
+      .chain(&self.own)
+      .filter_map(|file| file.parent())
+      .map(Path::to_owned)
+      .collect();
     for dir in self.dirs.clone() {
       if !wanted.contains(&dir) && core.directories.is_outside(&dir) {
         core.watching.watcher.remove(&dir);
@@ -136,11 +161,15 @@ impl Sources {
     for dir in self.dirs.clone() {
       if watched.binary_search(&dir).is_err() && dir.is_dir() {
         match core.watching.watcher.add(&dir) {
-          Ok(()) => self.due = Some(core.now() + REREAD_AFTER),
+          Ok(()) => {
+            let now = core.now();
+            self.due = Some(now + REREAD_AFTER);
+            self.note_own(now);
+          }
           Err(error) => {
             tracing::warn!(
-              target: "memfw", %error,
-              "changes of the agent's configuration are not detected"
+              target: "memfw", %error, file = shown(&dir),
+              "changes of a configuration are not detected"
             );
           }
         }
@@ -154,6 +183,33 @@ impl Sources {
     if self.due.is_none() && self.files.iter().any(|file| file == path) {
       self.due = Some(now + REREAD_AFTER);
     }
+    if self.own.iter().any(|file| file == path) {
+      self.note_own(now);
+    }
+  }
+
+  /// memfw's own configuration may have changed. It is read once the writes end: half of a file may be valid.
+  fn note_own(&mut self, now: Duration) {
+    if !self.own.is_empty() {
+      let since = self.own_due.map_or(now, |(_, since)| since);
+      self.own_due = Some(((now + REREAD_AFTER).min(since + LONGEST_DEBOUNCE), since));
+    }
+  }
+
+  /// Watches memfw's own configuration file, and the file that it is a link to.
+  pub(super) fn follow_own(&mut self, core: &mut Core, file: PathBuf) {
+    let real = file.canonicalize().ok().filter(|real| *real != file);
+    // Events have the real path of their directory.
+    let there = file.parent().and_then(|dir| dir.canonicalize().ok());
+    let named = there.zip(file.file_name()).map(|(dir, name)| dir.join(name));
+    self.own = [Some(named.unwrap_or(file)), real].into_iter().flatten().collect();
+    self.own.dedup();
+    self.watch(core);
+  }
+
+  /// Whether memfw's own configuration is to be read again now; the caller must do so.
+  pub(super) fn take_own(&mut self, now: Duration) -> bool {
+    self.own_due.take_if(|(due, _)| *due <= now).is_some()
   }
 
   /// Whether they are to be read again now; the caller must do so.
@@ -171,5 +227,32 @@ impl Sources {
     let now = core.now();
     self.unread.failed(&(), now);
     core.engine.degrade(PartKind::Discovery, why)
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_configuration_is_read_when_its_writes_end_or_go_on_for_long() {
+    let at = Duration::from_millis;
+    let mut sources = Sources { own: vec![PathBuf::from("/c/config.toml")], ..Sources::default() };
+    sources.note(Path::new("/c/other"), at(0));
+    assert_eq!(sources.next_due(at(0)), None);
+    for ms in [1_000, 1_100, 1_200] {
+      sources.note(Path::new("/c/config.toml"), at(ms));
+    }
+    assert!(!sources.take_own(at(1_449)));
+    assert_eq!(sources.next_due(at(1_449)), Some(at(1)));
+    assert!(sources.take_own(at(1_450)));
+    assert!(!sources.take_own(at(9_000)));
+    let mut now = 10_000;
+    while !sources.take_own(at(now)) {
+      sources.note(Path::new("/c/config.toml"), at(now));
+      now += 100;
+      assert!(now < 20_000, "it is never read");
+    }
+    assert_eq!(now, 12_000);
   }
 }

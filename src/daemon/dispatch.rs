@@ -14,7 +14,7 @@ use super::{
   state::Daemon,
 };
 use crate::{
-  engine::{Consequence, EngineError, Event, Outcome, Passed, Target, adopt::BATCH},
+  engine::{Consequence, EngineError, Event, Outcome, Passed, Target},
   store::PartKind,
 };
 
@@ -42,6 +42,7 @@ impl Daemon {
     }
     let Some((kind, target, waiting)) = self.core.queue.take(now, &self.steps.busy()) else {
       self.end_outage();
+      self.conclude_first_scan();
       return Ok(
         self.run_part(|daemon| &mut daemon.steps.judge, Judge::work)?
           || self.steps.housekeeping.work(&mut self.core)?
@@ -61,13 +62,13 @@ impl Daemon {
   fn adopt(&mut self, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let mut batch = vec![(target, waiting)];
     let baseline = &self.core.adoption.baseline;
-    batch.extend(
-      self.core.queue.take_more(self.core.now(), BATCH - 1, |next| baseline.contains(next)),
-    );
+    let (began, more) = (self.core.now(), self.first_scan.batch().saturating_sub(1));
+    batch.extend(self.core.queue.take_more(began, more, |next| baseline.contains(next)));
     let targets: Vec<Target> = batch.iter().map(|(target, _)| target.clone()).collect();
     // If the batch fails, each file is processed alone and reports its own error.
     let adopted = self.core.engine.adopt(&targets).unwrap_or_else(|_| vec![None; targets.len()]);
     self.core.count_opens();
+    self.first_scan.took(self.core.now().saturating_sub(began));
     for (index, (target, waiting)) in batch.into_iter().enumerate() {
       match adopted.get(index) {
         Some(Some(outcome)) => {

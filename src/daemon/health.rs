@@ -3,6 +3,7 @@
 
 use std::{
   ffi::OsString,
+  fmt,
   os::unix::ffi::{OsStrExt as _, OsStringExt as _},
   path::{Path, PathBuf},
 };
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
   files::Probe,
   memory::id::{from_hex, hex},
+  plural::{grouped, large},
 };
 
 /// The prefix of a path that is not UTF-8.
@@ -46,6 +48,12 @@ pub struct Health {
   pub boot: Option<String>,
   /// When it started, microseconds since the epoch.
   pub started_at: i64,
+  /// Which content of the configuration file is in use.
+  #[serde(default, skip_serializing_if = "Option::is_none")]
+  pub configuration: Option<String>,
+  /// How far its start-up scan is; `None` before the first report and after the scan.
+  #[serde(default, skip_serializing_if = "Option::is_none")]
+  pub scan: Option<ScanProgress>,
   /// When its start-up scan was done, microseconds since the epoch.
   pub scanned_at: Option<i64>,
   /// The guarded directories: paths as text, or `hex:` and hex digits if a path is not UTF-8.
@@ -59,6 +67,21 @@ pub struct Health {
   /// What wakes the daemon while nothing happens, a sentence each.
   #[serde(default)]
   pub wakeups: Vec<String>,
+}
+
+/// How far a scan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanProgress {
+  /// Files that were read.
+  pub done: u64,
+  /// All files.
+  pub total: u64,
+}
+
+impl fmt::Display for ScanProgress {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{} of {}", grouped(self.done), large(self.total, "file"))
+  }
 }
 
 /// One guarded directory as the daemon found it.

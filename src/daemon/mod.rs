@@ -15,6 +15,7 @@ pub mod discovery;
 mod dispatch;
 mod error;
 pub mod exposure;
+mod first_scan;
 pub mod gate;
 mod gate_request;
 pub mod health;
@@ -121,6 +122,9 @@ async fn serve(
   if !once {
     daemon.listen_for_gate(asker)?;
   }
+  if !once {
+    daemon.follow_configuration(source);
+  }
   let mut scored = daemon.steps.model_worker.scores();
   let mut service = Service::new(daemon.core.now());
   let mut is_under_way = false;
@@ -135,6 +139,9 @@ async fn serve(
     }
     daemon.core.outage.follow(daemon.core.engine.ledger(), daemon.core.now())?;
     daemon.rediscover(source);
+    if daemon.reread_configuration(source) && !daemon.core.is_starting() {
+      tell(systemd::status(&daemon.core.status_line()));
+    }
     while let Ok(scored) = scored.try_recv() {
       daemon.hear_scores(scored).or_else(|error| daemon.core.absorb(error))?;
     }
@@ -163,7 +170,11 @@ async fn serve(
         tell(systemd::ready());
         tell(systemd::status(&daemon.core.status_line()));
       }
-      Ok(false) => {}
+      Ok(false) => {
+        if let Some(line) = daemon.tell_progress() {
+          tell(systemd::status(&line));
+        }
+      }
       Err(error) => daemon.core.absorb(error)?,
     }
     if is_more {

@@ -1,4 +1,4 @@
-//! SIGHUP: a valid configuration takes effect, an invalid one changes nothing; likewise the rules.
+//! SIGHUP, or a changed configuration file: a valid configuration takes effect, an invalid one changes nothing; likewise the rules.
 #![forbid(unsafe_code)]
 
 use std::{path::PathBuf, sync::Arc};
@@ -19,6 +19,10 @@ use crate::{
 
 /// The source of configuration, rules and key. Errors are sentences for a person.
 pub trait Reload {
+  /// The configuration file, whether or not it exists.
+  fn file(&self) -> Option<PathBuf>;
+  /// What tells one content of the configuration file from another.
+  fn version(&self) -> String;
   /// Reads the configuration.
   fn configuration(&self) -> Result<Config, String>;
   /// Finds the directories to guard under a configuration.
@@ -32,6 +36,8 @@ pub trait Reload {
 impl Daemon {
   /// Reads configuration, rules and a missing key again.
   pub fn reload(&mut self, source: &dyn Reload) {
+    let version = source.version();
+    self.core.configuration.clone_from(&version);
     // The rules come first, because the new configuration may cause files to be judged again.
     let rules = source.rules();
     let taken = self.take_rules(rules);
@@ -40,10 +46,13 @@ impl Daemon {
     let configured = match read {
       Ok((mut found, config)) => {
         found.keep_known(&self.core.directories);
+        // `memfw config set` waits for this.
+        self.core.health.configuration = Some(version);
         self.configure(config, found)
       }
       Err(why) => {
-        let why = format!("the changed configuration is invalid: {why}");
+        let why =
+          format!("the changed configuration is invalid, and the previous one stays in use: {why}");
         self.core.engine.degrade(PartKind::Configuration, &why)
       }
     };
@@ -57,6 +66,32 @@ impl Daemon {
       self.steps.housekeeping.set_due_versions(core.engine.versions_due()?);
       Ok(())
     });
+  }
+
+  /// Follows the configuration file from now on.
+  pub fn follow_configuration(&mut self, source: &dyn Reload) {
+    let version = source.version();
+    self.core.configuration.clone_from(&version);
+    self.core.health.configuration = Some(version);
+    if let Some(file) = source.file() {
+      self.rescans.sources.follow_own(&mut self.core, file);
+    }
+  }
+
+  /// Reads the configuration again, if its file has another content. Returns whether it did.
+  pub fn reread_configuration(&mut self, source: &dyn Reload) -> bool {
+    if !self.rescans.sources.take_own(self.core.now()) {
+      return false;
+    }
+    // A link may lead elsewhere now.
+    if let Some(file) = source.file() {
+      self.rescans.sources.follow_own(&mut self.core, file);
+    }
+    let is_other = source.version() != self.core.configuration;
+    if is_other {
+      self.reload(source);
+    }
+    is_other
   }
 
   /// Replaces the rules by valid new ones; known text is not judged again.
@@ -132,6 +167,7 @@ impl Daemon {
     // Limits and owners may have changed, so everything is scanned as at a start.
     let roots = core.directories.workspaces.clone();
     self.rescans.first_scan(core, &roots)?;
+    self.first_scan.begin(core.adoption.first.len(), core.now());
     core.engine.recovered(PartKind::Configuration)?;
     let line = core.status_line();
     let note = if later { "; `[log]` takes effect at the next start" } else { "" };

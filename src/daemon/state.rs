@@ -13,6 +13,7 @@ use super::{
   discovery::{Discovery, Sources},
   error::DaemonError,
   exposure::Exposure,
+  first_scan::FirstScan,
   gate,
   gate_request::GateRequests,
   health::{Health, Phase, Room, encode},
@@ -56,6 +57,8 @@ pub struct Daemon {
   pub(super) passes: Passes,
   /// What follows a pass.
   pub(super) steps: Steps,
+  /// What is reported about the scan at a start.
+  pub(super) first_scan: FirstScan,
   /// The readers that wait at the gate.
   pub(super) gate: GateRequests,
   /// Up to which day the log has a summary.
@@ -103,6 +106,8 @@ impl Daemon {
       phase: Phase::Starting,
       boot: boot_id(),
       started_at: engine.clock().now(),
+      configuration: None,
+      scan: None,
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| encode(path)).collect(),
       is_named,
@@ -121,6 +126,7 @@ impl Daemon {
       adoption: Adoption::default(),
       outage: Outage::new(alarm),
       health,
+      configuration: String::new(),
       report_only,
     };
     let passes = Passes {
@@ -134,6 +140,7 @@ impl Daemon {
       rescans: Rescans::of(Sources::new(files, notes)),
       passes,
       steps: Steps::with(helpers),
+      first_scan: FirstScan::new(now),
       gate: GateRequests::default(),
       summary: SummaryUntil::default(),
       is_key_older,
@@ -185,6 +192,7 @@ impl Daemon {
       core.recover()?;
     }
     self.rescans.first_scan(core, &roots)?;
+    self.first_scan.begin(core.adoption.first.len(), core.now());
     self.rescans.find_mounts(core);
     moved::find_lost_items(core)?;
     Ok(())
@@ -204,6 +212,7 @@ impl Daemon {
       self.steps.request_all_scores(core)?;
       consult_all(core)?;
     }
+    self.first_scan.end(core);
     core.adoption.end(&mut core.engine)?;
     if !is_start {
       return Ok(false);
@@ -216,6 +225,21 @@ impl Daemon {
     core.health.scanned_at = Some(at);
     core.write_health()?;
     Ok(true)
+  }
+
+  /// Reports how far the start-up scan is, if a report is due. Returns the line.
+  pub(super) fn tell_progress(&mut self) -> Option<String> {
+    let is_scanning = !self.core.adoption.first.is_empty();
+    is_scanning.then(|| self.first_scan.tell(&mut self.core)).flatten()
+  }
+
+  /// Logs the baselines that are complete, once the encoder has read them.
+  pub(super) fn conclude_first_scan(&mut self) {
+    if self.first_scan.is_untold() && !self.core.is_starting() && self.steps.model_worker.is_idle()
+    {
+      let first_scan = &mut self.first_scan;
+      self.core.report(|core| first_scan.conclude(core));
+    }
   }
 
   /// Whether the start-up scan is in progress.

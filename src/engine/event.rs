@@ -121,6 +121,16 @@ impl Event {
     Ok(())
   }
 
+  /// The level of the log line. What a first scan finds is one line for each workspace, which the daemon writes.
+  fn log_level(&self) -> Level {
+    let is_baseline = self.0.source.as_ref().is_some_and(Source::is_baseline);
+    match self.0.event {
+      EventKind::Adopted => Level::DEBUG,
+      EventKind::Flagged | EventKind::Cleared if is_baseline => Level::DEBUG,
+      kind => kind.level(),
+    }
+  }
+
   /// Writes the log line. `took_ms` is how long the decision took.
   pub fn log(&self, took_ms: Option<f64>) {
     let event = &self.0;
@@ -147,7 +157,7 @@ impl Event {
         )
       };
     }
-    match kind.level() {
+    match self.log_level() {
       Level::ERROR => line!(error),
       Level::WARN => line!(warn),
       Level::DEBUG => line!(debug),

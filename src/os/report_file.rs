@@ -9,6 +9,9 @@ use std::{
   path::Path,
 };
 
+/// No link is followed, and a pipe is refused without waiting for a writer.
+const NO_SURPRISE: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+
 /// Why a page was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
@@ -40,11 +43,27 @@ pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> 
   Ok(())
 }
 
+/// Writes metrics that begin with `mark`, readable by everybody, because the collector is another user. The file
+/// has either the old content or all of the new one, and another file is not replaced.
+pub fn write_metrics(path: &Path, mark: &str, text: &str) -> Result<(), PageError> {
+  let failed = |error: &super::paths::PathError| io::Error::other(error.to_string());
+  match OpenOptions::new().read(true).custom_flags(NO_SURPRISE).open(path) {
+    Ok(mut file) => {
+      check(&mut file, mark)?;
+      super::paths::replace_own(path, text.as_bytes()).map_err(|error| failed(&error))?;
+    }
+    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+      super::paths::write_own(path, text.as_bytes(), 0o644).map_err(|error| failed(&error))?;
+    }
+    Err(error) => return Err(page_error(error)),
+  }
+  Ok(())
+}
+
 fn open(path: &Path, create: bool) -> io::Result<File> {
   let mut options = OpenOptions::new();
   options.read(true).write(true).mode(0o600);
-  // A pipe is refused without waiting for a writer.
-  options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+  options.custom_flags(NO_SURPRISE);
   options.create_new(create).open(path)
 }
 
@@ -100,6 +119,24 @@ mod tests {
     write_page(&path, MARK, &page("second")).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), page("second"));
     assert!(write_page(&dir.path().join("no/such"), MARK, &page("")).is_err());
+  }
+
+  #[test]
+  fn metrics_are_replaced_whole_and_nothing_else_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memfw.prom");
+    write_metrics(&path, MARK, &page("1")).unwrap();
+    let inode = path.metadata().unwrap().ino();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    write_metrics(&path, MARK, &page("2")).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page("2"));
+    assert_ne!(path.metadata().unwrap().ino(), inode, "a reader of the old file keeps it");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    std::fs::write(&path, "node_load1 2\n").unwrap();
+    assert!(why(write_metrics(&path, MARK, &page("3"))).ends_with("memfw did not write"));
+    symlink(&path, dir.path().join("link")).unwrap();
+    assert!(why(write_metrics(&dir.path().join("link"), MARK, &page("3"))).ends_with("a link"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
   }
 
   #[test]

@@ -1,9 +1,15 @@
 //! Numbers for `status`.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
 use rusqlite::Connection;
 
-use super::{Ledger, Micros, StoreError, column, error::Fault};
+use super::{
+  Ledger, Micros, StoreError,
+  column::{self, path_bytes},
+  error::Fault,
+};
 use crate::provenance::State;
 
 const DAY: Micros = 24 * 60 * 60 * 1_000_000;
@@ -37,7 +43,48 @@ impl Counts {
   }
 }
 
+/// The extent of one workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+  /// Files that are guarded.
+  pub files: u64,
+  /// Blocks in them.
+  pub blocks: u64,
+  /// Blocks with findings in them, and items that were taken out of them and wait for a person.
+  pub findings: u64,
+}
+
 impl Ledger {
+  /// The numbers of one workspace, at this moment.
+  pub fn extent(&self, workspace: &Path) -> Result<Extent, StoreError> {
+    self.snapshot()?.read(|conn| {
+      let of = |sql: &str| -> Result<u64, Fault> {
+        Ok(conn.prepare_cached(sql)?.query_row([path_bytes(workspace)], count)?)
+      };
+      let rows = of(
+        "SELECT count(*) FROM block b JOIN file f ON f.id = b.file
+         WHERE f.workspace = ?1 AND f.status <> 'missing' AND b.present = 1",
+      )?;
+      let untouched = of(
+        "SELECT coalesce(sum(b.n), 0) FROM baseline b JOIN file f ON f.id = b.file
+         WHERE f.workspace = ?1 AND f.status <> 'missing'",
+      )?;
+      let flagged = of(
+        "SELECT count(*) FROM block b JOIN file f ON f.id = b.file
+         WHERE f.workspace = ?1 AND f.status <> 'missing' AND b.present = 1 AND b.state = 'flagged'",
+      )?;
+      let out = of(
+        "SELECT count(*) FROM quarantine q JOIN file f ON f.path = q.path
+         WHERE f.workspace = ?1 AND q.status IN ('quarantined', 'held')",
+      )?;
+      Ok(Extent {
+        files: of("SELECT count(*) FROM file WHERE workspace = ?1 AND status = 'watched'")?,
+        blocks: rows + untouched,
+        findings: flagged + out,
+      })
+    })
+  }
+
   /// The numbers at this time, from one view.
   pub fn counts(&self, at: Micros) -> Result<Counts, StoreError> {
     self.snapshot()?.read(|conn| {
@@ -135,5 +182,8 @@ mod tests {
       events_last_day: 1,
     };
     assert_eq!(ledger.counts(1 + DAY).unwrap(), expected);
+    let extent = Extent { files: 1, blocks: 2, findings: 2 };
+    assert_eq!(ledger.extent(workspace).unwrap(), extent);
+    assert_eq!(ledger.extent(Path::new("/v")).unwrap(), Extent::default());
   }
 }

@@ -80,7 +80,7 @@ pub use attribution::{AttributionRecord, DueItem, ItemOrigin};
 pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
 pub use block_row::{BlockLine, BlockRow, Place, Revision};
-pub use count::Counts;
+pub use count::{Counts, Extent};
 pub use error::StoreError;
 pub use event::{EventFilter, EventRow, NewEvent};
 pub use exception::{Exception, ExceptionKey};

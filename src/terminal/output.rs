@@ -97,6 +97,7 @@ pub struct Out {
   colour: bool,
   columns: usize,
   rows: usize,
+  quiet: bool,
   pager: Option<Pager>,
   /// The text for the pager, since [`Out::page`].
   held: RefCell<Option<Vec<u8>>>,
@@ -116,14 +117,31 @@ impl Out {
     let writer = RefCell::new(BufWriter::new(writer));
     let (colour, held) = (colours.on(terminal), RefCell::new(None));
     let pager = terminal.then(pager).flatten();
-    Self { writer, terminal, colour, columns, rows, pager, held }
+    Self { writer, terminal, colour, columns, rows, quiet: false, pager, held }
   }
 
   /// Any other output, which is no terminal, with or without colours, `columns` wide.
   pub fn to(writer: Box<dyn Write>, colour: bool, columns: usize) -> Self {
     let writer = RefCell::new(BufWriter::new(writer));
     let (rows, held) = (usize::MAX, RefCell::new(None));
-    Self { writer, terminal: false, colour, columns, rows, pager: None, held }
+    Self { writer, terminal: false, colour, columns, rows, quiet: false, pager: None, held }
+  }
+
+  /// Leaves remarks out.
+  #[must_use]
+  pub fn quiet(self, quiet: bool) -> Self {
+    Self { quiet, ..self }
+  }
+
+  /// Whether remarks are left out.
+  pub const fn is_quiet(&self) -> bool {
+    self.quiet
+  }
+
+  /// Writes a remark and a line end: what was done, or what to do next. It is no answer, so `--quiet` leaves it
+  /// out.
+  pub fn note(&self, text: &str) -> Result<(), Failure> {
+    if self.quiet { Ok(()) } else { self.line(text) }
   }
 
   /// Whether the output is a terminal, which raw bytes could reach.
@@ -299,6 +317,17 @@ mod tests {
     assert_eq!(Style::Red.paint("x", true), "\x1b[31mx\x1b[0m");
     assert_eq!(Style::Red.paint("x", false), "x");
     assert_eq!(Style::Plain.paint("x", true), "x");
+  }
+
+  #[test]
+  fn remarks_are_left_out_on_request() {
+    let memory = Memory::default();
+    let out = Out::to(Box::new(memory.clone()), false, 80).quiet(true);
+    out.note("it is done").unwrap();
+    out.line("the answer").unwrap();
+    out.flush().unwrap();
+    assert_eq!(memory.0.borrow().as_slice(), b"the answer\n");
+    assert_eq!(written(|out| out.note("it is done").unwrap()), "it is done\n");
   }
 
   #[test]

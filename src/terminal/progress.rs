@@ -11,8 +11,10 @@ use std::{
 
 use super::output::count;
 
-/// The time from the start until the line appears; before that no person misses it.
+/// The time from the start until the line of a command that works appears; before that no person misses it.
 const AFTER: Duration = Duration::from_secs(2);
+/// This time for a command that only waits, where a person wonders sooner what for.
+const AFTER_WAITING: Duration = Duration::from_millis(500);
 /// How often the line is painted.
 const EVERY: Duration = Duration::from_millis(200);
 
@@ -20,6 +22,7 @@ const EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Progress {
   what: &'static str,
+  after: Duration,
   is_watched: bool,
   start: Duration,
   painted: Option<Duration>,
@@ -30,7 +33,27 @@ impl Progress {
   /// The progress of a command that begins now, on a monotonic clock, and counts `what`.
   pub fn new(what: &'static str, now: Duration) -> Self {
     let is_watched = io::stderr().is_terminal();
-    Self { what, is_watched, start: now, painted: None, is_shown: false }
+    Self { what, after: AFTER, is_watched, start: now, painted: None, is_shown: false }
+  }
+
+  /// The progress of a command that waits from now on, for what its lines say.
+  pub fn waiting(now: Duration) -> Self {
+    Self { after: AFTER_WAITING, ..Self::new("", now) }
+  }
+
+  /// Shows nothing if `is_quiet`.
+  #[must_use]
+  pub fn unless(self, is_quiet: bool) -> Self {
+    Self { is_watched: self.is_watched && !is_quiet, ..self }
+  }
+
+  /// Shows a line about what is waited for; the line is made only if it is due.
+  pub fn say(&mut self, line: impl FnOnce() -> String, now: Duration) {
+    if self.is_due(now) {
+      self.painted = Some(now);
+      self.is_shown = true;
+      paint(&line());
+    }
   }
 
   /// Records the number that is done.
@@ -48,13 +71,18 @@ impl Progress {
     }
   }
 
+  fn is_due(&self, now: Duration) -> bool {
+    let is_late = now.saturating_sub(self.start) >= self.after;
+    let is_old = self.painted.is_none_or(|painted| now.saturating_sub(painted) >= EVERY);
+    self.is_watched && is_late && is_old
+  }
+
   /// The line to paint now, if any.
   fn line(&mut self, done: u64, now: Duration) -> Option<String> {
-    let elapsed = now.saturating_sub(self.start);
-    let is_due = self.painted.is_none_or(|painted| now.saturating_sub(painted) >= EVERY);
-    if !self.is_watched || elapsed < AFTER || !is_due {
+    if !self.is_due(now) {
       return None;
     }
+    let elapsed = now.saturating_sub(self.start);
     self.painted = Some(now);
     let rate = (done as f64 / elapsed.as_secs_f64()).round();
     Some(format!("{}, {rate:.0} a second", count(done, self.what)))
@@ -87,5 +115,16 @@ mod tests {
     assert_eq!(progress.line(800, at(3_200)).as_deref(), Some("800 lines, 364 a second"));
     progress.is_watched = false;
     assert_eq!(progress.line(900, at(9_000)), None);
+  }
+
+  #[test]
+  fn what_is_waited_for_is_said_sooner() {
+    let at = Duration::from_millis;
+    let mut progress = Progress::waiting(at(1_000));
+    progress.is_watched = true;
+    assert!(!progress.is_due(at(1_499)));
+    assert!(progress.is_due(at(1_500)));
+    progress.is_watched = false;
+    progress.say(|| unreachable!("nobody watches"), at(9_000));
   }
 }

@@ -21,7 +21,7 @@ impl ConfigArgs {
   /// The preset that the flags of the command select, if any.
   pub const fn preset(&self) -> Option<Preset> {
     match &self.command {
-      ConfigCommand::Show(args) => args.preset.preset(),
+      ConfigCommand::Show(args) => args.preset.preset,
       _ => None,
     }
   }
@@ -34,7 +34,7 @@ pub enum ConfigCommand {
   #[command(after_help = "Example: $EDITOR \"$(memfw config path)\"")]
   Path(JsonArgs),
   /// Print every value and where it comes from
-  #[command(after_help = "Example: memfw config show detection --strict")]
+  #[command(after_help = "Example: memfw config show detection --preset strict")]
   Show(ShowArgs),
   /// Change one value in the file and keep its comments
   #[command(after_help = "Example: memfw config set preset strict")]

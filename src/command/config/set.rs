@@ -7,19 +7,26 @@
 use super::{args::SetArgs, shown, unknown};
 use crate::{
   app::{
-    configuration::{ConfigError, MAX_BYTES, parse, read},
+    configuration::{ConfigError, MAX_BYTES, parse, read, version},
     context::Context,
+    daemon_state::DaemonState,
     exit::Status,
   },
-  config::{Effective, Key, ValueOrigin, edit, find},
-  os::{DaemonLock, paths},
+  config::{ConfigProblem, Effective, Key, ValueOrigin, edit, find},
+  os::{Clock as _, SystemClock, paths, pause},
   terminal::{
     escape::terminal,
     failure::{Failure, unavailable},
+    progress::Progress,
   },
 };
 use serde_json::json;
-use std::path::Path;
+use std::{path::Path, time::Duration};
+
+/// How long to wait for the daemon: it reads the file a quarter of a second after the last change.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the ledger is asked meanwhile.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Carries the command out.
 pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> {
@@ -50,12 +57,19 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
         .hint("change it by hand: `$EDITOR \"$(memfw config path)\"`"),
     });
   };
-  let after = parse(&changed, None, home.as_deref(), true).map_err(broken)?;
+  let after = parse(&changed, None, home.as_deref(), true).map_err(|problems| {
+    let text = parse(&text, None, home.as_deref(), true).err().unwrap_or_default();
+    Failure::all(refusals(&file, &text, problems))
+      .unwrap_or_else(|| Failure::internal("a broken file without a problem"))
+  })?;
   let is_changed = changed != text || (!exists && value.is_some());
-  if is_changed {
+  let taken = if is_changed {
     write(context, &file, exists, &changed)?;
-  }
-  tell(context, args, key, &file, before.as_ref(), &after, is_changed)
+    await_daemon(context, &file)?
+  } else {
+    None
+  };
+  tell(context, args, key, &file, before.as_ref(), &after, is_changed, taken)
 }
 
 /// Replaces the file, or the file that a link points to; creates the directory of a missing file.
@@ -76,6 +90,7 @@ fn tell(
   before: Option<&Effective>,
   after: &Effective,
   is_changed: bool,
+  taken: Option<bool>,
 ) -> Result<Status, Failure> {
   let value = key.value(&after.config);
   let was = before.map(|before| key.value(&before.config));
@@ -87,6 +102,7 @@ fn tell(
   if args.json {
     context.out.json(&json!({
       "file": shown(file), "key": key.name, "value": value, "was": was, "changed": is_changed,
+      "active": taken.map(|taken| taken && key.section() != "log"),
     }))?;
     return Ok(Status::Yes);
   }
@@ -95,14 +111,50 @@ fn tell(
     None if is_changed => String::new(),
     None => ", unchanged".to_owned(),
   };
-  context.out.line(&terminal(format!("{} = {value}{by}{was}", key.name)))?;
-  let runs = DaemonLock::holder(&context.home()?.data).ok().flatten().and_then(|holder| holder.pid);
-  if let Some(pid) = runs.filter(|_| is_changed) {
-    context.out.line(&if key.section() == "log" {
-      "this takes effect at the daemon's next start".to_owned()
-    } else {
-      format!("to apply it now, run: kill -HUP {pid}")
-    })?;
-  }
+  context.out.note(&terminal(format!("{} = {value}{by}{was}", key.name)))?;
+  let Some(taken) = taken else { return Ok(Status::Yes) };
+  context.out.note(match taken {
+    _ if key.section() == "log" => "it takes effect at the daemon's next start",
+    true => "active: the daemon has taken it",
+    false => "the daemon has not taken it yet; `memfw status` says why",
+  })?;
   Ok(Status::Yes)
+}
+
+/// Waits until the running daemon uses this content of the file. `None` where no daemon runs.
+fn await_daemon(context: &Context, file: &Path) -> Result<Option<bool>, Failure> {
+  let (start, wanted) = (SystemClock.monotonic(), version(file));
+  let mut progress = Progress::waiting(start).unless(context.out.is_quiet());
+  loop {
+    // A ledger that cannot be read now is another command's matter.
+    let ledger = context.ledger_if_there().unwrap_or(None);
+    let daemon = DaemonState::find(context, ledger.as_ref())?;
+    if daemon.pid.is_none() {
+      return Ok(None);
+    }
+    let health = daemon.health.filter(|health| Some(health.pid) == daemon.pid);
+    if health.and_then(|health| health.configuration).is_some_and(|used| used == wanted) {
+      return Ok(Some(true));
+    }
+    let now = SystemClock.monotonic();
+    if now.saturating_sub(start) >= PATIENCE {
+      return Ok(Some(false));
+    }
+    progress.say(|| "the daemon has not taken it yet".to_owned(), now);
+    pause(POLL);
+  }
+}
+
+/// Why a value is refused: mistakes that the file had before with their places, and those that come from the value
+/// without one, because it is in no line of the file.
+fn refusals(file: &Path, before: &[ConfigProblem], problems: Vec<ConfigProblem>) -> Vec<Failure> {
+  let failure = |problem: ConfigProblem| {
+    let known = before.iter().find(|one| one.message == problem.message);
+    let ConfigProblem { message, hint, .. } = problem;
+    let text = known.map_or(message.clone(), |one| {
+      format!("{}:{}:{}: {message}", file.display(), one.line, one.column)
+    });
+    Failure::config(text).maybe_hint(hint)
+  };
+  problems.into_iter().map(failure).collect()
 }

@@ -52,6 +52,7 @@ pub(super) fn confirm(
         health: Health::Wrong,
         text: format!("`{}` is not a directory that memfw has stopped guarding", shown(dir)),
         hint: Some("memfw doctor names them".to_owned()),
+        command: None,
       }),
     }
   }
@@ -63,19 +64,32 @@ pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   let hint = || Some("memfw doctor --fix".to_owned());
   for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
     let text = format!("`{}` is open to other users", shown(path));
-    checks.push(Check { what: "files", health: Health::Wrong, text, hint: hint() });
+    checks.push(Check {
+      what: "files",
+      health: Health::Wrong,
+      text,
+      hint: hint(),
+      command: hint(),
+    });
   }
   for (.., path) in departed(&home.data) {
     let text = format!("`{}` was guarded and no longer is", shown(&path));
+    let command = format!("memfw doctor --unguarded {}", shown(&path));
     let hint = format!(
       "name it in `workspaces`, or confirm the change with `memfw doctor --unguarded {}`",
       shown(&path)
     );
-    checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: Some(hint) });
+    checks.push(Check {
+      what: "workspace",
+      health: Health::Wrong,
+      text,
+      hint: Some(hint),
+      command: Some(command),
+    });
   }
   for path in stale(home) {
     let text = format!("`{}` is left over from a crash", shown(&path));
-    checks.push(Check { what: "files", health: Health::Note, text, hint: hint() });
+    checks.push(Check { what: "files", health: Health::Note, text, hint: hint(), command: hint() });
   }
 }
 
@@ -106,12 +120,12 @@ struct Done<'c>(&'c mut Vec<Check>);
 
 impl Done<'_> {
   fn mended(&mut self, what: &'static str, text: String, hint: Option<String>) {
-    self.0.push(Check { what, health: Health::Mended, text, hint });
+    self.0.push(Check { what, health: Health::Mended, text, hint, command: None });
   }
 
   fn failed(&mut self, what: &'static str, path: &Path, error: &io::Error) {
     let text = format!("cannot repair `{}`: {}", shown(path), reason(error));
-    self.0.push(Check { what, health: Health::Wrong, text, hint: None });
+    self.0.push(Check { what, health: Health::Wrong, text, hint: None, command: None });
   }
 
   fn directories(&mut self, home: &Home) {
@@ -129,7 +143,13 @@ impl Done<'_> {
       }
       Err(error) => {
         let text = error.to_string().replace('\n', "; ");
-        self.0.push(Check { what: "directories", health: Health::Wrong, text, hint: None });
+        self.0.push(Check {
+          what: "directories",
+          health: Health::Wrong,
+          text,
+          hint: None,
+          command: None,
+        });
       }
     }
   }
@@ -184,7 +204,7 @@ impl Done<'_> {
       Err(error) => (Health::Wrong, error.to_string()),
     };
     let text = format!("`{}`: {text}", shown(path));
-    self.0.push(Check { what: "workspace", health, text, hint: None });
+    self.0.push(Check { what: "workspace", health, text, hint: None, command: None });
   }
 
   /// Brings the ledger of an older memfw up to date, as a daemon would at its start.
@@ -206,7 +226,7 @@ impl Done<'_> {
       Err(error) => {
         let hint = error.hint();
         let text = error.to_string();
-        self.0.push(Check { what: "ledger", health: Health::Wrong, text, hint });
+        self.0.push(Check { what: "ledger", health: Health::Wrong, text, hint, command: None });
       }
     }
   }

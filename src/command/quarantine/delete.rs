@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failur
     if args.json {
       values.push(json!({ "id": deleted.id.as_str(), "status": "forgotten" }));
     } else {
-      context.out.line(&format!("{}: deleted; its record stays", deleted.id))?;
+      context.out.note(&format!("{}: deleted; its record stays", deleted.id))?;
     }
   }
   if args.json {

@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use crate::{
   app::paths::resolved,
   command::shared::{lookup::find_item, since::time_of},
+  config::nearest,
   detect::Code,
   provenance::{State, Trust},
   store::{Item, ItemFilter, Ledger},
@@ -18,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct FilterArgs {
   /// Only of this state, such as held or flagged
-  #[arg(long, value_name = "STATUS")]
+  #[arg(long, value_name = "STATUS", value_parser = state)]
   pub status: Vec<State>,
 
   /// Only of this file, or of files below this directory
@@ -30,7 +31,7 @@ pub struct FilterArgs {
   pub source: Vec<String>,
 
   /// Only with this finding code
-  #[arg(long, value_name = "CODE")]
+  #[arg(long, value_name = "CODE", value_parser = code)]
   pub code: Vec<Code>,
 
   /// Only of this trust, such as untrusted or hostile
@@ -40,6 +41,33 @@ pub struct FilterArgs {
   /// Only found after this time, such as `2h ago`
   #[arg(long, value_name = "TIME")]
   pub since: Option<String>,
+}
+
+/// The states that an item can have.
+const STATES: [State; 7] = [
+  State::Flagged,
+  State::Quarantined,
+  State::Held,
+  State::Approved,
+  State::Rejected,
+  State::Corrected,
+  State::Forgotten,
+];
+
+fn state(word: &str) -> Result<State, String> {
+  let known = word.parse().ok().filter(|state| STATES.contains(state));
+  known.ok_or_else(|| {
+    format!("no item is `{word}`; items are flagged, quarantined, held, approved or rejected")
+  })
+}
+
+fn code(word: &str) -> Result<Code, String> {
+  word.parse::<Code>().map_err(|error| {
+    nearest(word, Code::ALL.iter().map(|code| code.as_str())).map_or_else(
+      || format!("{error}; docs/findings.md lists the codes"),
+      |near| format!("{error}; did you mean `{near}`?"),
+    )
+  })
 }
 
 impl FilterArgs {

@@ -36,7 +36,7 @@ pub enum FailOn {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw scan ~/notes/MEMORY.md")]
 pub struct ScanArgs {
-  /// Files or directories; `-` or nothing is standard input
+  /// Files or directories; `-`, or nothing in a pipe, is standard input
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
@@ -44,7 +44,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// Trust of the source: trusted, verified, untrusted or hostile
+  /// Its trust: trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -81,4 +81,12 @@ pub struct ScanArgs {
     hide_possible_values = true
   )]
   pub fail_on: FailOn,
+
+  /// Findings that need no answer: see docs/review.md
+  #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_hint = ValueHint::FilePath)]
+  pub ignore: Option<PathBuf>,
+
+  /// Count only what this `scan --json` output lacks
+  #[arg(long, value_name = "FILE", conflicts_with = "jsonl", value_hint = ValueHint::FilePath)]
+  pub baseline: Option<PathBuf>,
 }

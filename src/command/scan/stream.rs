@@ -36,7 +36,7 @@ const MAX_LINE: u64 = 64 << 20;
 /// Answers standard input until it ends.
 pub(super) fn run(context: &Context, judge: &Judge<'_>) -> Result<Status, Failure> {
   let mut lines = Lines::new(io::stdin().lock(), MAX_LINE);
-  let mut progress = Progress::new("line", SystemClock.monotonic());
+  let mut progress = Progress::new("line", SystemClock.monotonic()).unless(context.out.is_quiet());
   let mut n_lines = 0;
   loop {
     let chunk = lines.chunk().map_err(|error| {

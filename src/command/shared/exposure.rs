@@ -78,6 +78,11 @@ impl Reading {
     }
   }
 
+  /// The median, the 99th percentile, and over how many redactions.
+  pub fn figures(&self) -> (Option<Duration>, Option<Duration>, usize) {
+    (self.exposure.percentile(50), self.exposure.percentile(99), self.exposure.n())
+  }
+
   /// The keys `exposure` and `gate`.
   pub fn to_json(&self) -> (Value, Value) {
     let us = |percent| self.exposure.percentile(percent).map(|time| time.as_micros() as u64);
