@@ -1,5 +1,5 @@
 // `/memfw` in a chat: what the owner asks memfw, past the model. memfw answers without a word of memory, because
-// OpenClaw keeps the answer in the session, where the model reads it.
+// OpenClaw keeps the answer in the transcript, which tools of the model read.
 import { cut, name, record, string } from './checked.js';
 
 /** How long a person waits, in milliseconds: a decision waits for programs that have the file open. */

@@ -106,7 +106,7 @@ fn typed_id(typed: &str) -> Result<String, &'static str> {
 /// The answer to a person.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct Told {
-  /// A few lines without a word of memory, for the owner; a model will read them as well.
+  /// A few lines without a word of memory, for the owner; a model may read them as well.
   pub text: String,
   /// Whether what was asked is done.
   pub done: bool,

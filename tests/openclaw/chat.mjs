@@ -167,6 +167,7 @@ try {
     { tool: 'sessions_send', args: { sessionKey: SESSION, message: command } },
     { tool: 'sessions_spawn', args: { task: command } },
     { tool: 'message', args: { action: 'send', channel: 'webchat', target: SESSION, message: command } },
+    { tool: 'sessions_history', args: { sessionKey: SESSION } },
     { tool: 'exec', args: { command: `'${program}' gateway call chat.send --params '${params}'` } },
     { tool: 'exec', args: { command: `'${program}' agent --agent main --message '${command}'` } },
   ];

@@ -1,8 +1,7 @@
 //! What the owner asks in a chat: answers without a word of memory, and decisions by the code of the command line.
 //!
-//! A model reads the chat, too: the agent's framework keeps the answers in the session, and its search may find
-//! them later. So an answer has only memfw's own words, ids, codes, numbers, files by a name that memfw chose,
-//! and sources by their labels.
+//! The agent's framework keeps the answers in its transcripts, which tools of a model read and search. So an answer
+//! has only memfw's own words, ids, codes, numbers, files by a name that memfw chose, and sources by their labels.
 //!
 //! A thread of its own does it, so that no check before a write waits for a decision, which waits for locks and
 //! for programs that have a file open.
@@ -63,7 +62,7 @@ const HELP: &str = "/memfw status: whether memory is guarded\n\
   /memfw approve ID: put it back into its file\n\
   /memfw reject ID: refuse it\n\
   /memfw undo [ID]: take a decision back, without an id the last one\n\
-  The words of an item are never shown here, because the agent reads this chat: `memfw show ID` in a terminal.";
+  The words of an item are never shown here, because the agent can read this chat: `memfw show ID` in a terminal.";
 
 /// The thread, which begins with the first request.
 pub(super) struct Chats {
