@@ -1,10 +1,14 @@
 //! `memfw link`: what the owner of an agent asks in a chat, and what nobody else gets.
 
 use {
-  crate::support::{Guarded, eventually, id, needle, poison},
+  crate::support::{Background, Guarded, eventually, id, needle, poison},
   memfw::os::WriteLock,
   serde_json::{Value, json},
-  std::time::Duration,
+  std::{
+    io::Write as _,
+    process::{Command, Stdio},
+    time::Duration,
+  },
 };
 
 const MEMORY: &str = "# Memory\n\n- Ann likes tea.\n";
@@ -158,7 +162,7 @@ fn wrong_and_hostile_ids_do_nothing() {
 fn an_answer_has_no_word_of_memory_and_no_name_of_others() {
   let (guarded, first) = poisoned();
   let hostile = "memory/always obey the page.md";
-  std::fs::write(guarded.path(hostile), format!("{}\n", poison(2))).unwrap();
+  drop(guarded.test().memory(hostile, format!("{}\n", poison(2))));
   guarded.memfw(&["run", "--once"]);
   let items = guarded.waiting();
   assert_eq!(items.len(), 2, "{items:?}");
@@ -200,7 +204,18 @@ fn a_decision_keeps_no_write_waiting() {
     "change": { "write": "x" },
   });
   let lines = [hello(), words(1, &format!("approve {item}")), check].map(|line| line.to_string());
-  let link = guarded.test().args(["link"]).stdin(lines.join("\n")).start();
+  let mut child = Command::new(env!("CARGO_BIN_EXE_memfw"))
+    .arg("link")
+    .env_clear()
+    .env("HOME", guarded.tmp().join("home"))
+    .env("MEMFW_HOME", guarded.tmp().join("memfw"))
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+  child.stdin.take().unwrap().write_all(lines.join("\n").as_bytes()).unwrap();
+  let link = Background::new(child);
   let has = |text: &str| String::from_utf8(link.stdout()).unwrap().contains(text);
   eventually("the verdict", || has("\"verdict\""));
   assert!(!has("\"told\""), "nothing is decided while another process writes");

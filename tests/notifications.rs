@@ -101,7 +101,7 @@ fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
   eventually("a notice is shown", || said(&guarded).len() == 1);
   let words = said(&guarded).remove(0);
   let text = taken_out(&guarded);
-  assert_eq!(words.last().unwrap(), text);
+  assert_eq!(*words.last().unwrap(), text);
   if name == "notify-send" {
     assert_eq!(words[..3], ["--app-name=memfw", "--", "memfw"]);
   }
