@@ -147,6 +147,9 @@ fn wrong_and_hostile_ids_do_nothing() {
         let text = reply["text"].as_str().unwrap();
         assert!(id.is_empty() || !text.contains(id), "{order} {id}: {text}");
         assert!(!text.contains(&item), "{text}");
+        if id == "ffffffff" {
+          assert_eq!(text, "no item has this id", "{order}");
+        }
       } else {
         assert_eq!(reply["code"], "too-large", "{reply}");
       }

@@ -287,7 +287,7 @@ fn show(ledger: &Ledger, id: &str) -> Result<String, Failure> {
   let mut lines = vec![
     format!("{}: {}, since {since}", item.id, state(&item)),
     format!("file: {}, line {}", file_name(ledger, &item.path)?, item.line),
-    format!("source: {}, {}, {}", whence(ledger, &item), item.trust, item.attestation),
+    format!("{}, {}, {}", whence(ledger, &item), item.trust, item.attestation),
     format!("codes: {}", if codes.is_empty() { "none".to_owned() } else { codes.join(", ") }),
     format!("text: {}", outline(ledger, &item)?),
   ];
@@ -330,9 +330,7 @@ fn why(ledger: &Ledger, id: &str) -> Result<String, Failure> {
 /// An item by an id that a person typed.
 fn the_item(ledger: &Ledger, id: &str) -> Result<Item, Failure> {
   match ledger.item(id) {
-    Err(StoreError::UnknownId { .. }) => {
-      Err(Failure::usage("no item has this id: `/memfw list` shows them"))
-    }
+    Err(StoreError::UnknownId { .. }) => Err(Failure::usage("no item has this id")),
     Err(StoreError::AmbiguousId { .. }) => {
       Err(Failure::usage("several ids begin like this: type more of it"))
     }
