@@ -49,7 +49,7 @@ fn replies(guarded: &Guarded, asked: &[Value]) -> Vec<Value> {
   replies[1..].to_vec()
 }
 
-/// What the owner is told.
+/// The answer to the owner.
 fn told(guarded: &Guarded, asked: &str) -> String {
   let reply = &replies(guarded, &[words(1, asked)])[0];
   assert_eq!((&reply["type"], &reply["done"]), (&json!("told"), &json!(true)), "{asked}: {reply}");

@@ -1,6 +1,6 @@
 //! What the owner of an agent asks memfw in a chat: words behind `/memfw`, which a plugin passes on.
 //!
-//! Only the plugin knows who wrote them; it says so, and memfw answers nobody but the owner.
+//! Only the plugin knows who wrote them; it says so, and memfw answers only the owner.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};

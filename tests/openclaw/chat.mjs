@@ -135,7 +135,7 @@ try {
   }
   assert.deepEqual(waiting(), [one, two].sort());
 
-  // The owner is told, without a word of the text.
+  // The owner gets answers without a word of the text.
   const answers = [];
   const told = async (words) => {
     const answer = await owner.asks(`/memfw ${words}`);
