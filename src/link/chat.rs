@@ -6,10 +6,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{MAX_CHAT_WORDS_BYTES, MAX_NAME_BYTES};
-use crate::memory::id::MAX_ID_DIGITS;
 
 /// Fewest digits of an id that a person has to type (a choice: fewer are a typing mistake).
 const MIN_TYPED_DIGITS: usize = 4;
+/// Most digits of an id.
+const MAX_ID_DIGITS: usize = 16;
 
 /// Words of a person in a chat.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]

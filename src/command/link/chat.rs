@@ -35,7 +35,7 @@ use crate::{
     message::{Answer, Fault},
   },
   os::{Clock as _, SystemClock},
-  plural::choose,
+  plural::{choose, times},
   provenance::State,
   recall::origin::origin,
   store::{Item, Ledger, StoreError},
@@ -292,7 +292,7 @@ fn show(ledger: &Ledger, id: &str) -> Result<String, Failure> {
     format!("text: {}", outline(ledger, &item)?),
   ];
   if item.occurrences > 1 {
-    lines.push(format!("it came {} times", item.occurrences));
+    lines.push(format!("it came {}", times(item.occurrences.into())));
   }
   let id = &item.id;
   lines.push(format!("its words: `memfw show {id}` in a terminal"));
