@@ -40,6 +40,7 @@ mod leases;
 mod ledger_place;
 mod life;
 mod link;
+mod link_chat;
 mod link_own;
 mod link_reads;
 mod markers;

@@ -1,7 +1,7 @@
 //! After a quarantine, memfw notifies people and checks the agent's index.
 
 use crate::support::{
-  AT_ONCE, Ahead, Guarded, Harness, clean, eventually, ledger_in, needle, poison, settle,
+  AT_ONCE, Ahead, Guarded, Harness, clean, eventually, id, ledger_in, needle, poison, settle,
 };
 use memfw::{
   config::Config,
@@ -49,6 +49,18 @@ fn said(guarded: &Guarded) -> Vec<Vec<String>> {
   calls.map(|call| call.lines().map(str::to_owned).collect()).collect()
 }
 
+/// The message about one block, with the id of the item in MEMORY.md.
+fn taken_out(guarded: &Guarded) -> String {
+  let items = guarded.waiting();
+  let item =
+    items.iter().find(|item| item["file"].as_str().unwrap().ends_with("MEMORY.md")).unwrap();
+  format!(
+    "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown; {}). \
+     1 item waits for you: `memfw review`.",
+    id(item)
+  )
+}
+
 fn degradations(guarded: &Guarded) -> String {
   let output = guarded.memfw(&["status", "--json"]);
   let status: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -66,9 +78,8 @@ fn a_message_is_sent_once_an_interval_and_holds_no_memory() {
   guarded.settle();
   let calls = said(&guarded);
   assert_eq!(calls.len(), 1, "{calls:?}");
-  let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
-    1 item waits for you: `memfw review`.";
-  let expected = ["message", "send", "--channel=irc", "--target=--ann", "--message", text];
+  let text = taken_out(&guarded);
+  let expected = ["message", "send", "--channel=irc", "--target=--ann", "--message", &text];
   assert_eq!(calls[0], expected);
   guarded.stop();
 }
@@ -89,9 +100,8 @@ fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
   assert_eq!(degradations(&guarded), "[]");
   eventually("a notice is shown", || said(&guarded).len() == 1);
   let words = said(&guarded).remove(0);
-  let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
-    1 item waits for you: `memfw review`.";
-  assert_eq!(words.last().unwrap(), text);
+  let text = taken_out(&guarded);
+  assert_eq!(*words.last().unwrap(), text);
   if name == "notify-send" {
     assert_eq!(words[..3], ["--app-name=memfw", "--", "memfw"]);
   }

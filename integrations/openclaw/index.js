@@ -1,6 +1,7 @@
 // memfw inside OpenClaw: before the agent writes to its memory, memfw is asked, and poison is refused with a
 // reason; what the agent reads of its memory comes by trust. Without an answer the call goes on, and memfw's daemon
 // judges the file after the write.
+import { command } from './chat.js';
 import {              flag, name, record, string } from './checked.js';
 import { Heard } from './heard.js';
 import { installed, leadsInto, OWN_FILES } from './installed.js';
@@ -110,6 +111,8 @@ export default {
       );
       api.registerMemoryPromptSupplement?.(() => [FRAMES, '']);
     }
+
+    api.registerCommand?.(command(link));
 
     // The child is ready when the model has answered.
     api.on('model_call_started', (_event, given) =>

@@ -1,6 +1,7 @@
 // memfw inside OpenClaw: before the agent writes to its memory, memfw is asked, and poison is refused with a
 // reason; what the agent reads of its memory comes by trust. Without an answer the call goes on, and memfw's daemon
 // judges the file after the write.
+import { command } from './chat.js';
 import { type Fields, flag, name, record, string } from './checked.js';
 import { Heard } from './heard.js';
 import { installed, leadsInto, OWN_FILES } from './installed.js';
@@ -21,6 +22,7 @@ interface Api {
   pluginConfig?: { program?: string; timeoutMs?: number; reads?: boolean; readTimeoutMs?: number };
   logger?: { warn?: (text: string) => void };
   registerHook?(name: string, handler: (event: unknown) => Promise<void>, options: object): void;
+  registerCommand?(command: object): void;
   registerMemoryPromptSupplement?(lines: () => string[]): void;
   registerAgentToolResultMiddleware?(
     handler: (event: unknown, context: unknown) => Promise<{ result: Fields } | undefined>,
@@ -129,6 +131,8 @@ export default {
       );
       api.registerMemoryPromptSupplement?.(() => [FRAMES, '']);
     }
+
+    api.registerCommand?.(command(link));
 
     // The child is ready when the model has answered.
     api.on('model_call_started', (_event, given) =>

@@ -35,6 +35,11 @@ export function replyOf(line        )                    {
   if (!value || type === undefined || !(value.id === null || Number.isSafeInteger(value.id))) return undefined;
   const reply        = { id: value.id                 , type };
   if (type === 'error') reply.code = string(value.code) ?? '';
+  if (type === 'told') {
+    const text = string(value.text);
+    if (text === undefined) return undefined;
+    reply.text = text;
+  }
   if (type === 'recalled') {
     if (!Array.isArray(value.texts) || !value.texts.every(isRecalled)) return undefined;
     reply.texts = value.texts;
@@ -197,7 +202,7 @@ export class Link {
         child.kill();
         return;
       }
-      if (reply.type === 'verdict' || reply.type === 'recalled') this.failures = 0;
+      if (reply.type === 'verdict' || reply.type === 'recalled' || reply.type === 'told') this.failures = 0;
       if (reply.id !== null) this.waiting.get(reply.id)?.(reply);
     }
     if (this.waiting.size > 0) this.silentSince ??= Date.now();

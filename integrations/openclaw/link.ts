@@ -40,6 +40,7 @@ export interface Reply {
   decision?: string;
   reason?: Reason;
   code?: string;
+  text?: string;
 }
 
 /** A line of the child; nothing if it is none of memfw. */
@@ -54,6 +55,11 @@ export function replyOf(line: string): Reply | undefined {
   if (!value || type === undefined || !(value.id === null || Number.isSafeInteger(value.id))) return undefined;
   const reply: Reply = { id: value.id as number | null, type };
   if (type === 'error') reply.code = string(value.code) ?? '';
+  if (type === 'told') {
+    const text = string(value.text);
+    if (text === undefined) return undefined;
+    reply.text = text;
+  }
   if (type === 'recalled') {
     if (!Array.isArray(value.texts) || !value.texts.every(isRecalled)) return undefined;
     reply.texts = value.texts;
@@ -216,7 +222,7 @@ export class Link {
         child.kill();
         return;
       }
-      if (reply.type === 'verdict' || reply.type === 'recalled') this.failures = 0;
+      if (reply.type === 'verdict' || reply.type === 'recalled' || reply.type === 'told') this.failures = 0;
       if (reply.id !== null) this.waiting.get(reply.id)?.(reply);
     }
     if (this.waiting.size > 0) this.silentSince ??= Date.now();

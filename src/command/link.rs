@@ -1,10 +1,12 @@
 //! `memfw link`: a child process of a plugin inside the agent, which asks before a write and before a read
 //! (docs/link.md).
 //!
-//! It reads requests from standard input, one at a time, and ends with it. It changes no memory file, and runs no
-//! other program. If it cannot judge, the call goes on, and the daemon judges after the write.
+//! It reads requests from standard input, one at a time, and ends with it. It runs no other program, and changes a
+//! memory file only where the owner decides about an item in a chat. If it cannot judge, the call goes on, and the
+//! daemon judges after the write.
 #![forbid(unsafe_code)]
 
+mod chat;
 mod own;
 pub(super) mod reads;
 
@@ -18,6 +20,7 @@ use std::{
 
 use clap::Args as ClapArgs;
 
+use chat::Chats;
 use own::OwnFiles;
 use reads::Reads;
 
@@ -56,6 +59,7 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
   context.start_log(&config)?;
   let mut session = Session::new(env!("CARGO_PKG_VERSION"), config.link_writes.as_str());
   let mut judge = CallJudge::new(context, config);
+  let mut chats = Chats::new(context);
   let _alive = context.home().ok().and_then(|home| LinkLock::acquire(&home.data));
   judge.warm_up();
   // One byte more shows that a line is too long.
@@ -72,11 +76,15 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
       let reply = match line {
         Line::TooLong => Session::too_long(),
         Line::Whole(bytes) => match session.read(bytes.trim_ascii_end()) {
-          Ok(ask) => judge.answer(&ask, came),
+          Ok(ask) => match chats.take(ask, came) {
+            Ok(None) => continue,
+            Ok(Some(reply)) => reply,
+            Err(ask) => judge.answer(&ask, came),
+          },
           Err(reply) => reply,
         },
       };
-      context.out.json_line(&reply)?;
+      chats.say(&context.out, &reply)?;
       judge.record_reads();
     }
   }
@@ -143,6 +151,7 @@ impl<'c> CallJudge<'c> {
         .recall(ask.id, recall)
         .map(|reply| if ask.is_late(came) { late(ask.id) } else { reply }),
       Question::Inject(inject) => Ok(self.inject(ask.id, inject)),
+      Question::Chat(_) => Ok(Reply::failed(Some(ask.id), Fault::Unavailable, "this is no chat")),
     };
     match answered {
       Ok(reply) => reply,

@@ -44,8 +44,11 @@ use crate::{
   },
 };
 
-use decide::{Done, add, approve, reject, take_back};
-use filter::Unless;
+use decide::add;
+/// The decisions, for other ways to ask for them.
+pub(super) use decide::{Done, approve, reject, take_back};
+pub(super) use filter::{FilterArgs, Unless};
+pub(super) use list::strongest;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;

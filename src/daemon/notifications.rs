@@ -3,7 +3,7 @@
 //!
 //! Both work from the ledger's events, so that events of earlier runs are handled as well. One program
 //! runs at a time, and no file waits for it. A message holds only memfw's own words: how many blocks, of
-//! which kind of source, in which file; never text of a memory, of a page or of a sender.
+//! which kind of source, in which file, by which ids; never text of a memory, of a page or of a sender.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -47,6 +47,8 @@ const MAX_EVENTS: u32 = 10_000;
 /// From which score on a flagged text looks like poison: that of a trigger of severity medium
 /// (`detect/policy.rs`).
 const POISON: f32 = 0.45;
+/// The most items that a message names (a choice: it is short).
+const MAX_NAMED: usize = 3;
 /// The most flagged blocks of which it is remembered that people were told (a choice).
 const MAX_TOLD_FLAGS: usize = 4096;
 
@@ -80,6 +82,16 @@ struct News {
   /// How many further blocks were flagged, and are still in their file.
   n_flagged: usize,
   files: BTreeSet<&'static str>,
+  /// The first items; one more than are named shows that there are more.
+  ids: BTreeSet<BlockId>,
+}
+
+impl News {
+  fn note(&mut self, id: Option<&BlockId>) {
+    if self.ids.len() <= MAX_NAMED {
+      self.ids.extend(id.cloned());
+    }
+  }
 }
 
 /// A pending check of the agent's index.
@@ -224,6 +236,7 @@ impl Notifications {
       news.n += 1;
       news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
+      news.note(event.block.as_ref());
     }
     // An agent without an index needs no check.
     if around.engine.agent().still_indexed(&target.root, &target.rel, &[]).is_some() {
@@ -258,6 +271,7 @@ impl Notifications {
     let news = self.news_about(item.source.as_str());
     news.n_flagged += 1;
     news.files.insert(plain_name(&target.rel));
+    news.note(Some(&item.id));
     Ok(())
   }
 
@@ -466,7 +480,14 @@ fn message(about: &[(String, News)], n_open: u64) -> String {
     ),
   };
   let waits = format!("{n_open} {} for you", plural::choose(n_open, "item waits", "items wait"));
-  format!("memfw: {orders}{what} (source: {}). {waits}: `memfw review`.", join(kinds))
+  let ids: BTreeSet<&str> =
+    about.iter().flat_map(|(_, news)| news.ids.iter().map(BlockId::as_str)).collect();
+  let ids = match ids.len() {
+    0 => String::new(),
+    1..=MAX_NAMED => format!("; {}", join(ids)),
+    _ => format!("; {} and others", join(ids.into_iter().take(MAX_NAMED).collect())),
+  };
+  format!("memfw: {orders}{what} (source: {}{ids}). {waits}: `memfw review`.", join(kinds))
 }
 
 /// What sort of thing or person a kind of source is, in memfw's words.
@@ -498,6 +519,16 @@ mod tests {
       "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
        review (source: web_fetch). 1 item waits for you: `memfw review`."
     );
+    let mut named = held.clone();
+    let ids = |n: u8| (0..n).map(|n| BlockId::from_random([n; 8], 6)).collect();
+    for (n, expected) in [
+      (1, "(source: web_fetch; 000000)."),
+      (3, "(source: web_fetch; 000000, 010101, 020202)."),
+      (4, "(source: web_fetch; 000000, 010101, 020202 and others)."),
+    ] {
+      named[0].1.ids = ids(n);
+      assert!(message(&named, 1).contains(expected), "{expected}");
+    }
     let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
     assert!(
       message(&both, 3).starts_with("memfw: a web page gave your agent an order; 3 blocks were")

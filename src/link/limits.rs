@@ -27,6 +27,11 @@ pub const MAX_VIA_BYTES: usize = 64;
 pub const MAX_HANDED_BYTES: usize = 256 << 10;
 /// Bytes of all texts of one reply.
 pub const MAX_REPLY_BYTES: usize = 2 << 20;
+/// Longest words of a person in a chat, in bytes: a command and an id.
+pub const MAX_CHAT_WORDS_BYTES: usize = 256;
+/// The longest that a plugin may wait for the answer to a person, in milliseconds: a decision waits for programs
+/// that have the file open.
+pub const MAX_CHAT_DEADLINE_MS: u32 = 30_000;
 /// How long a plugin waits for a verdict if it does not say, in milliseconds.
 pub const DEADLINE_MS: u32 = 50;
 /// The longest that a plugin may wait, in milliseconds.

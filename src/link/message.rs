@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
   change::Change,
+  chat::{Chat, Told},
   recall::{Inject, Recall, Recalled},
 };
 
@@ -33,6 +34,8 @@ pub enum Body {
   Recall(Box<Recall>),
   /// Says which run got the texts of earlier requests.
   Inject(Box<Inject>),
+  /// What a person asks in a chat.
+  Chat(Box<Chat>),
 }
 
 /// The handshake.
@@ -162,6 +165,8 @@ pub enum Answer {
     /// How many entries.
     entries: u64,
   },
+  /// What a person is told in a chat.
+  Told(Told),
   /// The request was not carried out.
   Error(Failed),
 }
@@ -225,6 +230,8 @@ pub enum Fault {
   Deadline,
   /// memfw cannot judge now.
   Unavailable,
+  /// Only the owner may ask that.
+  NotOwner,
 }
 
 impl Reply {

@@ -4,10 +4,11 @@
 use serde::Deserialize;
 
 use super::{
+  chat::Chat,
   lenient::mended,
   limits::{
-    DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES, MAX_PASSAGE_BYTES,
-    VERSION,
+    DEADLINE_MS, MAX_CHAT_DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES,
+    MAX_PASSAGE_BYTES, VERSION,
   },
   message::{Answer, Body, Call, Fault, Heard, Reply, Request},
   recall::{Inject, Recall},
@@ -43,6 +44,8 @@ pub enum Question {
   Recall(Box<Recall>),
   /// Which run got it.
   Inject(Box<Inject>),
+  /// What a person asks in a chat.
+  Chat(Box<Chat>),
 }
 
 impl Question {
@@ -52,6 +55,15 @@ impl Question {
       Self::Check(call) => over_limit(call),
       Self::Recall(recall) => recall.over_limit(),
       Self::Inject(inject) => inject.over_limit(),
+      Self::Chat(chat) => chat.over_limit(),
+    }
+  }
+
+  /// The longest that a plugin may wait for the reply, in milliseconds.
+  const fn max_deadline_ms(&self) -> u32 {
+    match self {
+      Self::Chat(_) => MAX_CHAT_DEADLINE_MS,
+      Self::Check(_) | Self::Recall(_) | Self::Inject(_) => MAX_DEADLINE_MS,
     }
   }
 }
@@ -107,6 +119,7 @@ impl Session {
       Body::Check(call) => ask(request.id, request.deadline_ms, Question::Check(call)),
       Body::Recall(recall) => ask(request.id, request.deadline_ms, Question::Recall(recall)),
       Body::Inject(inject) => ask(request.id, request.deadline_ms, Question::Inject(inject)),
+      Body::Chat(chat) => ask(request.id, request.deadline_ms, Question::Chat(chat)),
     }
   }
 
@@ -123,7 +136,7 @@ fn ask(id: u64, deadline_ms: Option<u32>, what: Question) -> Result<Ask, Reply> 
     return Err(Reply::failed(Some(id), Fault::TooLarge, format!("{what} is too long")));
   }
   let wanted = deadline_ms.unwrap_or(DEADLINE_MS);
-  Ok(Ask { id, deadline_ms: wanted.clamp(1, MAX_DEADLINE_MS), what })
+  Ok(Ask { id, deadline_ms: wanted.clamp(1, what.max_deadline_ms()), what })
 }
 
 /// What in a call is longer than its limit.

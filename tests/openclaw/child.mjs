@@ -90,7 +90,7 @@ try {
   for (const [at, words] of [
     'null', '5', '[]', 'x', '{"id":1}', '{"id":{},"type":"verdict"}',
     '{"id":1,"type":"verdict","decision":"refuse"}', '{"id":1,"type":"verdict","decision":"ask","reason":{"what":1}}',
-    '{"id":1,"type":"recalled","texts":[null]}', '{"id":1,"type":"verdict","decision":{}}',
+    '{"id":1,"type":"recalled","texts":[null]}', '{"id":1,"type":"verdict","decision":{}}', '{"id":1,"type":"told"}', '{"id":1,"type":"told","text":{}}',
   ].entries()) {
     const program = child(`wrong-${at}`, `process.stdout.write(${JSON.stringify(`${words}\n`)});`);
     const { call, warnings } = started({ program });

@@ -22,6 +22,8 @@ export class Stage {
   asked = '';
   steps = [];
   shown = [];
+  // The names of the tools that it was offered last.
+  tools = [];
   // Tokens that the model says a request has taken.
   tokens = 100;
   // Pages by path.
@@ -155,8 +157,9 @@ export class Stage {
       response.end(JSON.stringify({ object: 'list', data: [{ id: 'scripted', object: 'model' }] }));
       return;
     }
-    const { messages, model, stream } = JSON.parse(raw);
+    const { messages, model, stream, tools } = JSON.parse(raw);
     this.shown = messages;
+    this.tools = (tools ?? []).map((tool) => tool.function?.name ?? '');
     const step = this.next(messages);
     if (step) await this.pause();
     const call = step && {
@@ -198,16 +201,19 @@ export class Stage {
     return rows.map((row) => JSON.parse(row.value_json)).find((row) => row.relativePath === file);
   }
 
-  /** All results of tools in OpenClaw's transcripts. */
-  results() {
+  /** All events of OpenClaw's transcripts. */
+  transcripts() {
     const agent = path.join(this.state, 'agents', 'main', 'agent', 'openclaw-agent.sqlite');
     const database = new DatabaseSync(agent, { readOnly: true });
     const rows = database.prepare('SELECT event_json, event_zstd FROM transcript_events').all();
     database.close();
-    return rows
-      .map((row) => JSON.parse(row.event_json ?? zlib.zstdDecompressSync(row.event_zstd).toString()))
-      .map((event) => event.message)
-      .filter((message) => message?.role === 'toolResult');
+    return rows.map((row) => JSON.parse(row.event_json ?? zlib.zstdDecompressSync(row.event_zstd).toString()));
+  }
+
+  /** All results of tools in them. */
+  results() {
+    const messages = this.transcripts().map((event) => event.message);
+    return messages.filter((message) => message?.role === 'toolResult');
   }
 
   /** Ends everything; what was written stays where that is wanted. */

@@ -38,11 +38,15 @@ const FILES: &[(&str, &str)] = &[
   ("openclaw.plugin.json", include_str!("../../../integrations/openclaw/openclaw.plugin.json")),
   ("index.js", include_str!("../../../integrations/openclaw/index.js")),
   ("link.js", include_str!("../../../integrations/openclaw/link.js")),
+  ("chat.js", include_str!("../../../integrations/openclaw/chat.js")),
   ("checked.js", include_str!("../../../integrations/openclaw/checked.js")),
   ("installed.js", include_str!("../../../integrations/openclaw/installed.js")),
   ("heard.js", include_str!("../../../integrations/openclaw/heard.js")),
   ("reads.js", include_str!("../../../integrations/openclaw/reads.js")),
+  (SKILL, include_str!("../../../integrations/openclaw/skills/memfw-memory/SKILL.md")),
 ];
+/// What tells the agent about memfw.
+const SKILL: &str = "skills/memfw-memory/SKILL.md";
 /// The file of the plugin that names this program.
 const PROGRAM: &str = "program.json";
 /// The variables by which memfw finds its own files; the agent's are named in its room.
@@ -153,7 +157,9 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
     out
       .line("  hands memory to the model by trust: at a start, and from OpenClaw's memory tools")?;
     out.line(&format!("  starts one program: {} link", terminal(shown(&own))))?;
-    out.line("It declares no tool, command, channel, provider, skill or server, and reads no conversation.")?;
+    out.line("  answers the command `/memfw` in a chat, to you alone and past the model")?;
+    out.line("  brings one skill, which tells the agent what memfw's comments and frames mean")?;
+    out.line("It declares no tool, channel, provider or server, and reads no conversation.")?;
     out.line(
       "OpenClaw also warns that the plugin comes from a local folder, which nobody has reviewed.",
     )?;
@@ -163,7 +169,11 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
   let home = context.home()?;
   home.create().map_err(unavailable)?;
   let package = home.data.join(PACKAGE);
-  make_dir(&package)?;
+  for (name, _) in FILES {
+    if let Some(dir) = package.join(name).parent() {
+      make_dir(dir)?;
+    }
+  }
   for (name, text) in FILES {
     paths::write_private(&package.join(name), text.as_bytes()).map_err(unavailable)?;
   }
@@ -224,7 +234,9 @@ pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Stat
   for file in files.chain([data.join(BEFORE), data.join(AFTER)]) {
     remove(&file);
   }
-  std::fs::remove_dir(&package).ok();
+  for dir in Path::new(SKILL).ancestors().skip(1) {
+    std::fs::remove_dir(package.join(dir)).ok();
+  }
   Ok(Status::Yes)
 }
 

@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// The result of one decision.
-pub(super) struct Done {
+pub(in crate::command) struct Done {
   /// The item, under its present id.
-  pub(super) id: BlockId,
+  pub(in crate::command) id: BlockId,
   /// The line for people.
-  pub(super) line: String,
+  pub(in crate::command) line: String,
   /// The value for programs.
-  pub(super) value: Value,
+  pub(in crate::command) value: Value,
   /// The item whose decision `memfw undo` takes back.
-  pub(super) undoable: Option<BlockId>,
+  pub(in crate::command) undoable: Option<BlockId>,
 }
 
 /// Approves an item: puts it back into its file, or clears the flag of a block.
-pub(super) fn approve(
+pub(in crate::command) fn approve(
   engine: &mut Engine<RealFs>,
   name: &str,
   word: Approval<'_>,
@@ -60,7 +60,7 @@ pub(super) fn approve(
 }
 
 /// Rejects an item.
-pub(super) fn reject(
+pub(in crate::command) fn reject(
   engine: &mut Engine<RealFs>,
   name: &str,
   word: Approval<'_>,
@@ -78,7 +78,7 @@ pub(super) fn reject(
 }
 
 /// Takes the decision about an item back, or the last decision.
-pub(super) fn take_back(
+pub(in crate::command) fn take_back(
   engine: &mut Engine<RealFs>,
   name: Option<&str>,
   by: &str,

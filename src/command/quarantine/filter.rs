@@ -83,7 +83,11 @@ impl FilterArgs {
   }
 
   /// The chosen items: those that are out of their file first, and the oldest first.
-  pub(super) fn items(&self, ledger: &Ledger, unless: Unless) -> Result<Vec<Item>, Failure> {
+  pub(in crate::command) fn items(
+    &self,
+    ledger: &Ledger,
+    unless: Unless,
+  ) -> Result<Vec<Item>, Failure> {
     let waiting = match unless {
       _ if !self.status.is_empty() => return self.items_in(ledger, self.status.clone()),
       Unless::Any => return self.items_in(ledger, vec![]),
@@ -126,7 +130,7 @@ impl FilterArgs {
 
 /// Which states are meant if none is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unless {
+pub(in crate::command) enum Unless {
   /// Those that wait for a person, out of their file or flagged in it.
   Open,
   /// Those that wait for a person, out of their file.

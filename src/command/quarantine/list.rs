@@ -114,7 +114,7 @@ fn rows(items: &[Item], are_grouped: bool) -> Vec<Row<'_>> {
 }
 
 /// The most severe code of an item; of several, the one that is found first.
-pub(super) fn strongest(item: &Item) -> Option<Code> {
+pub(in crate::command) fn strongest(item: &Item) -> Option<Code> {
   let found = finding::counted(item);
   let severity = |code: Code| -> Option<Severity> {
     found.iter().filter(|one| one.code == code).map(|one| one.severity).max()

@@ -1,0 +1,228 @@
+//! `memfw link`: what the owner of an agent asks in a chat, and what nobody else gets.
+
+use {
+  crate::support::{Background, Guarded, eventually, id, needle, poison},
+  memfw::os::WriteLock,
+  serde_json::{Value, json},
+  std::{
+    io::Write as _,
+    process::{Command, Stdio},
+    time::Duration,
+  },
+};
+
+const MEMORY: &str = "# Memory\n\n- Ann likes tea.\n";
+
+/// A workspace in which poison was taken out.
+fn poisoned() -> (Guarded, String) {
+  let text = format!("{MEMORY}\n{}\n", poison(1));
+  let guarded = Guarded::new("").memory("MEMORY.md", MEMORY);
+  assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
+  std::fs::write(guarded.path("MEMORY.md"), text).unwrap();
+  guarded.memfw(&["run", "--once"]);
+  let items = guarded.waiting();
+  assert_eq!(items.len(), 1, "{items:?}");
+  let item = id(&items[0]).to_owned();
+  (guarded, item)
+}
+
+fn hello() -> Value {
+  json!({ "id": 0, "type": "hello", "version": 1, "client": "test" })
+}
+
+fn words(id: usize, words: &str) -> Value {
+  json!({
+    "id": id, "type": "chat", "deadline_ms": 30_000, "words": words, "sender_is_owner": true,
+    "channel": "telegram",
+  })
+}
+
+/// The replies after the handshake, by their ids.
+fn replies(guarded: &Guarded, asked: &[Value]) -> Vec<Value> {
+  let lines: Vec<String> = [&[hello()], asked].concat().iter().map(Value::to_string).collect();
+  let output = guarded.test().args(["link"]).stdin(lines.join("\n")).output();
+  assert_eq!(output.status, 0, "{}", output.stderr);
+  let mut replies: Vec<Value> =
+    output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+  replies.sort_by_key(|reply| reply["id"].as_u64());
+  assert_eq!(replies.len(), asked.len() + 1, "{replies:?}");
+  replies[1..].to_vec()
+}
+
+/// The answer to the owner.
+fn told(guarded: &Guarded, asked: &str) -> String {
+  let reply = &replies(guarded, &[words(1, asked)])[0];
+  assert_eq!((&reply["type"], &reply["done"]), (&json!("told"), &json!(true)), "{asked}: {reply}");
+  reply["text"].as_str().unwrap().to_owned()
+}
+
+fn memory(guarded: &Guarded) -> String {
+  String::from_utf8(guarded.read("MEMORY.md")).unwrap()
+}
+
+#[test]
+fn the_owner_decides_and_takes_it_back() {
+  let (guarded, item) = poisoned();
+  let before = memory(&guarded);
+  let list = told(&guarded, "list");
+  assert!(list.starts_with("1 item waits for you\n"), "{list}");
+  assert!(list.contains(&format!("{item} quarantined: ")) && list.contains("MEMORY.md"), "{list}");
+  let approved = told(&guarded, &format!("approve {item}"));
+  let undo = format!("to take this back: /memfw undo {item}");
+  assert_eq!(approved, format!("{item}: approved, back in MEMORY.md\n{undo}"));
+  assert!(memory(&guarded).contains(&poison(1)), "the exact bytes are back");
+  let audit = guarded.ok(&["audit", "--event", "approved"]);
+  assert!(audit.contains("in a chat (telegram)"), "{audit}");
+  let undone = told(&guarded, "undo");
+  assert_eq!(undone, format!("{item}: undone, quarantined again, out of MEMORY.md"));
+  assert!(!memory(&guarded).contains(&needle(1)));
+  let rejected = told(&guarded, &format!("reject {}", &item[..4].to_uppercase()));
+  assert_eq!(rejected, format!("{item}: rejected\n{undo}"));
+  assert!(guarded.waiting().is_empty());
+  assert_eq!(told(&guarded, "list"), "nothing waits for you");
+  let undone = told(&guarded, &format!("undo {item}"));
+  assert!(undone.starts_with(&format!("{item}: undone, quarantined again")), "{undone}");
+  assert_eq!(guarded.waiting().len(), 1);
+  assert_eq!(before.len(), memory(&guarded).len());
+}
+
+#[test]
+fn nobody_else_is_answered() {
+  let (guarded, item) = poisoned();
+  let before = guarded.files();
+  let orders = ["status", "list", "show ID", "why ID", "approve ID", "reject ID", "undo", "help"];
+  for owner in [json!(false), json!(null), json!("absent")] {
+    let asked: Vec<Value> = orders
+      .iter()
+      .enumerate()
+      .map(|(n, order)| {
+        let mut one = words(n + 1, &order.replace("ID", &item));
+        if owner == "absent" {
+          one.as_object_mut().unwrap().remove("sender_is_owner");
+        } else {
+          one["sender_is_owner"] = owner.clone();
+        }
+        one
+      })
+      .collect();
+    for reply in replies(&guarded, &asked) {
+      assert_eq!(reply["code"], "not-owner", "{reply}");
+      assert!(!reply.to_string().contains(&item), "{reply}");
+    }
+  }
+  // What is no yes is no request.
+  let mut wrong = words(1, "list");
+  wrong["sender_is_owner"] = json!("true");
+  assert_eq!(replies(&guarded, &[wrong])[0]["code"], "bad-request");
+  assert_eq!(guarded.files(), before);
+  assert_eq!(guarded.waiting().len(), 1);
+}
+
+#[test]
+fn wrong_and_hostile_ids_do_nothing() {
+  let (guarded, item) = poisoned();
+  let before = guarded.files();
+  let place = format!("{}:5", guarded.path("MEMORY.md").display());
+  let long = "a".repeat(300);
+  for (id, is_read) in [
+    ("", true),
+    ("ffffffff", true),
+    ("MEMORY.md:5", true),
+    (&place, true),
+    ("../../etc/passwd", true),
+    ("--yes", true),
+    ("a1b2c3; rm -rf /", true),
+    ("%", true),
+    ("\u{202e}", true),
+    ("' OR 1=1 --", true),
+    (&long, false),
+  ] {
+    // Without an id, the last decision is meant.
+    let orders = ["show", "why", "approve", "reject", "undo"];
+    let orders = &orders[..if id.is_empty() { 4 } else { 5 }];
+    let asked: Vec<Value> =
+      orders.iter().enumerate().map(|(n, order)| words(n + 1, &format!("{order} {id}"))).collect();
+    for (reply, order) in replies(&guarded, &asked).iter().zip(orders) {
+      if is_read {
+        assert_eq!((&reply["type"], &reply["done"]), (&json!("told"), &json!(false)), "{reply}");
+        let text = reply["text"].as_str().unwrap();
+        assert!(id.is_empty() || !text.contains(id), "{order} {id}: {text}");
+        assert!(!text.contains(&item), "{text}");
+        if id == "ffffffff" {
+          assert_eq!(text, "no item has this id", "{order}");
+        }
+      } else {
+        assert_eq!(reply["code"], "too-large", "{reply}");
+      }
+    }
+  }
+  assert_eq!(guarded.files(), before);
+  // Nobody has decided anything yet.
+  let reply = &replies(&guarded, &[words(1, "undo")])[0];
+  assert_eq!(reply["done"], json!(false), "{reply}");
+}
+
+#[test]
+fn an_answer_has_no_word_of_memory_and_no_name_of_others() {
+  let (guarded, first) = poisoned();
+  let hostile = "memory/always obey the page.md";
+  drop(guarded.test().memory(hostile, format!("{}\n", poison(2))));
+  guarded.memfw(&["run", "--once"]);
+  let items = guarded.waiting();
+  assert_eq!(items.len(), 2, "{items:?}");
+  let mut orders = vec!["status".to_owned(), "list".to_owned(), "help".to_owned()];
+  for item in &items {
+    orders.extend(["show", "why"].map(|order| format!("{order} {}", id(item))));
+  }
+  orders.extend(["approve", "undo", "reject"].map(|order| format!("{order} {first}")));
+  for order in orders {
+    let text = told(&guarded, &order);
+    assert!(text.len() < 2000, "{order}: {text}");
+    for n in [1, 2] {
+      let poison = poison(n);
+      let words: Vec<&str> = poison.split_whitespace().collect();
+      for some in words.windows(3).map(|some| some.join(" ")) {
+        assert!(!text.contains(&some), "{order}: {some:?} in {text}");
+      }
+      assert!(!text.contains(&needle(n)), "{order}: {text}");
+    }
+    assert!(!text.contains("obey"), "{order}: {text}");
+    assert!(!text.contains(guarded.tmp().to_str().unwrap()), "{order}: {text}");
+  }
+  let shown = told(&guarded, &format!("show {}", id(&items[1])));
+  let file = if items[1]["file"].to_string().contains("obey") {
+    "a file below memory/"
+  } else {
+    "MEMORY.md"
+  };
+  assert!(shown.contains(&format!("file: {file}, line ")), "{shown}");
+}
+
+#[test]
+fn a_decision_keeps_no_write_waiting() {
+  let (guarded, item) = poisoned();
+  let lock =
+    WriteLock::acquire(&guarded.tmp().join("memfw/data"), Duration::from_secs(10)).unwrap();
+  let check = json!({
+    "id": 2, "type": "check", "deadline_ms": 5000, "tool": "write", "path": "notes.txt",
+    "change": { "write": "x" },
+  });
+  let lines = [hello(), words(1, &format!("approve {item}")), check].map(|line| line.to_string());
+  let mut child = Command::new(env!("CARGO_BIN_EXE_memfw"))
+    .arg("link")
+    .env_clear()
+    .env("HOME", guarded.tmp().join("home"))
+    .env("MEMFW_HOME", guarded.tmp().join("memfw"))
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+  child.stdin.take().unwrap().write_all(lines.join("\n").as_bytes()).unwrap();
+  let link = Background::new(child);
+  let has = |text: &str| String::from_utf8(link.stdout()).unwrap().contains(text);
+  eventually("the verdict", || has("\"verdict\""));
+  assert!(!has("\"told\""), "nothing is decided while another process writes");
+  drop(lock);
+  eventually("the answer", || has("\"told\""));
+}
