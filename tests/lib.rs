@@ -37,6 +37,7 @@ mod life;
 mod link;
 mod link_own;
 mod link_reads;
+mod link_refusals;
 mod markers;
 mod notifications;
 mod numbers;
