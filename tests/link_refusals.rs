@@ -101,6 +101,11 @@ fn locked(guarded: &Guarded) -> Connection {
   ledger
 }
 
+/// The first numbers, with a text between them.
+fn numbered(n: usize, between: &str) -> String {
+  (0..n).map(|n| n.to_string()).collect::<Vec<_>>().join(between)
+}
+
 fn events(guarded: &Guarded, kind: &str) -> Vec<Value> {
   guarded.json(&["audit", "--event", kind, "--json"]).as_array().unwrap().clone()
 }
@@ -127,8 +132,7 @@ fn a_refusal_does_not_wait_for_the_ledger() {
 fn a_call_that_has_waited_too_long_is_not_judged() {
   let guarded = known();
   let mut link = Link::start(&guarded);
-  let long: String =
-    (0..800).map(|n| format!("- Note {n} about the garden of the museum.\n")).collect();
+  let long = numbered(800, ".\n- The garden of the museum has the number ");
   let mut next = add(2, "r", "- Bob likes coffee.");
   next["deadline_ms"] = json!(50);
   link.send(&write(1, "r", "memory/long.md", &long));
@@ -143,7 +147,7 @@ fn a_write_that_is_not_refused_in_time_is_recorded_as_let_through() {
   let guarded = known();
   let mut link = Link::start(&guarded);
   // One block, which is judged as a whole.
-  let padding: String = (0..2000).map(|n| format!(" and the museum of town {n}")).collect();
+  let padding = numbered(2000, " and the museum of town ");
   eventually("a verdict comes too late", || {
     let mut call = add(1, "r", &format!("{}{padding}", poison(1)));
     call["deadline_ms"] = json!(40);

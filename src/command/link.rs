@@ -3,7 +3,7 @@
 //!
 //! It reads requests from standard input, answers one after the other, and ends with it. It changes no memory file,
 //! and runs no other program. If it cannot judge in time, the call goes on, and the daemon judges after the write.
-//! What it writes to the ledger, it writes after the answer ([`recorder`]).
+//! What it writes to the ledger, it writes after the answer (`recorder`).
 #![forbid(unsafe_code)]
 
 mod input;

@@ -34,8 +34,8 @@ pub(super) fn chunks() -> Result<Receiver<Chunk>, Failure> {
       let chunk = lines.chunk().map_err(|error| {
         Failure::unavailable(format!("cannot read standard input: {}", reason(&error)))
       });
-      let is_over = chunk.as_ref().map_or(true, Vec::is_empty);
       let is_end = chunk.as_ref().is_ok_and(Vec::is_empty);
+      let is_over = chunk.is_err();
       let chunk = chunk.map(|lines| (SystemClock.monotonic(), lines));
       if is_end || sender.send(chunk).is_err() || is_over {
         return;

@@ -7,7 +7,7 @@ use std::{
   sync::{
     Arc,
     atomic::{AtomicBool, Ordering::SeqCst},
-    mpsc::{SyncSender, sync_channel},
+    mpsc::{SyncSender, TrySendError, sync_channel},
   },
   thread::JoinHandle,
 };
@@ -73,15 +73,21 @@ impl Recorder {
     let thread = start("link-recorder", move || {
       let out = Out::to(Box::new(io::sink()), false, 80);
       let context = Context { surroundings, out, log_level, preset };
+      // The plugin is gone: the process does not stay for minutes.
+      let mut is_given_up = false;
       for entry in work {
-        let attempts = if is_over.load(SeqCst) { 1 } else { ATTEMPTS };
+        if is_given_up {
+          lost(&entry, "the link ends");
+          continue;
+        }
         let mut written = write(&context, &config, &entry);
-        for _ in 1..attempts {
+        for _ in 1..ATTEMPTS {
           if written.is_err() && !is_over.load(SeqCst) {
             written = write(&context, &config, &entry);
           }
         }
         if let Err(failure) = written {
+          is_given_up = is_over.load(SeqCst);
           lost(&entry, &failure.error);
         }
       }
@@ -91,9 +97,9 @@ impl Recorder {
 
   /// Writes an entry later.
   pub(super) fn take(&self, entry: Entry) {
-    if let Err(error) = self.entries.try_send(entry) {
-      let (std::sync::mpsc::TrySendError::Full(entry)
-      | std::sync::mpsc::TrySendError::Disconnected(entry)) = error;
+    if let Err(TrySendError::Full(entry) | TrySendError::Disconnected(entry)) =
+      self.entries.try_send(entry)
+    {
       lost(&entry, "too much waits to be written");
     }
   }

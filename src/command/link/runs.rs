@@ -78,7 +78,7 @@ struct Run {
 /// The refusals so far.
 #[derive(Default)]
 pub(super) struct Runs {
-  runs: HashMap<String, Run>,
+  by_name: HashMap<String, Run>,
   /// The names of the runs, the oldest first.
   order: VecDeque<String>,
   day: Amount,
@@ -99,20 +99,20 @@ impl Runs {
   }
 
   fn run(&mut self, name: &str) -> &mut Run {
-    if !self.runs.contains_key(name) {
+    if !self.by_name.contains_key(name) {
       if self.order.len() >= MAX_RUNS
         && let Some(oldest) = self.order.pop_front()
       {
-        self.runs.remove(&oldest);
+        self.by_name.remove(&oldest);
       }
       self.order.push_back(name.to_owned());
     }
-    self.runs.entry(name.to_owned()).or_default()
+    self.by_name.entry(name.to_owned()).or_default()
   }
 
   /// Whether a reason for this run may still name what was found.
   pub(super) fn is_told(&self, name: &str) -> bool {
-    self.runs.get(name).is_none_or(|run| run.refused < MAX_TOLD)
+    self.by_name.get(name).is_none_or(|run| run.refused < MAX_TOLD)
   }
 
   /// Notes a refusal.
@@ -132,7 +132,7 @@ impl Runs {
     if now.saturating_sub(self.day_began) >= DAY {
       *self = Self { day_began: now, ..Self::default() };
     }
-    let run = self.runs.get(name);
+    let run = self.by_name.get(name);
     if let Some(kept) = run.and_then(|run| run.kept.get(&text))
       && !kept.is_lost.load(SeqCst)
     {
@@ -241,7 +241,7 @@ mod tests {
       runs.refused(&n.to_string());
     }
     assert!(runs.is_told("a"));
-    assert!(runs.runs.len() <= MAX_RUNS);
+    assert!(runs.by_name.len() <= MAX_RUNS);
   }
 
   #[test]
