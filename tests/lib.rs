@@ -43,6 +43,7 @@ mod link;
 mod link_chat;
 mod link_own;
 mod link_reads;
+mod link_refusals;
 mod markers;
 mod notifications;
 mod numbers;

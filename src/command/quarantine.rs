@@ -161,7 +161,7 @@ fn print(
   out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
   if item.occurrences > 1 {
     out.line(&format!(
-      "  back    it came back {} and was taken out again",
+      "  again   it was seen {} more and kept out again",
       times(u64::from(item.occurrences.saturating_sub(1)))
     ))?;
   }

@@ -48,6 +48,7 @@ impl Decisions<'_> {
         Placed::Appended => format!("appended, {}", by_whom(by, reason)),
         Placed::Elsewhere => format!("appended in another context, {}", by_whom(by, reason)),
         Placed::InPlace => by_whom(by, reason),
+        Placed::NextWrite => format!("for the next write, {}", by_whom(by, reason)),
       });
     let why = reason.unwrap_or_default();
     let key = ExceptionKey { hash: item.hash, item: Some(item.id.clone()) };

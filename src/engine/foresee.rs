@@ -4,7 +4,11 @@
 //! judge it right after the write, with the origin that the plugin observed; no file is changed.
 #![forbid(unsafe_code)]
 
-use std::collections::HashSet;
+use std::{
+  collections::{HashMap, HashSet},
+  path::Path,
+  slice,
+};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target, attribute::item_origin, judge::BlockJudgement,
@@ -14,10 +18,11 @@ use crate::{
   detect::{Action, Code, Layer},
   files::{Fs, FsError, MemoryFile as _},
   memory::{
-    BlockId, BlockKind, Document, Known, Line, LineHash, Redaction, RedactionKind, line::LineKind,
+    BlockId, BlockKind, ContentHash, Document, Known, Line, LineHash, Redaction, RedactionKind,
+    line::LineKind, placeholder,
   },
   provenance::{Attribution, Source, State},
-  store::{AttributionRecord, FileRow, ItemOrigin, OriginRecord, Pending},
+  store::{AttributionRecord, EventFilter, FileRow, ItemOrigin, OriginRecord, Pending},
 };
 
 /// The name under which the ledger notes that a text did not get into its file.
@@ -66,6 +71,25 @@ impl Foreseen {
   /// The source of the new text.
   pub fn source(&self) -> &Source {
     &self.view.origin.source
+  }
+
+  /// A name for the texts in this file.
+  pub fn hash(&self, path: &Path) -> ContentHash {
+    let texts = self.gone.iter().map(|one| &one.original[..]);
+    ContentHash::of_parts([path.as_os_str().as_encoded_bytes()].into_iter().chain(texts))
+  }
+
+  /// The bytes of the texts.
+  pub fn n_bytes(&self) -> usize {
+    self.gone.iter().map(|one| one.original.len()).sum()
+  }
+
+  /// Something that happened to the texts.
+  pub fn event(&self, kind: EventKind, path: &Path) -> Event {
+    let layer = self.judgements().next().map_or(Layer::Rules, BlockJudgement::layer);
+    let action = if self.is_held() { Action::Hold } else { Action::Quarantine };
+    let event = Event::new(kind).path(path).of(&self.view.origin);
+    event.decided(layer, &self.codes(), self.score(), action.as_str())
   }
 }
 
@@ -126,8 +150,22 @@ impl<F: Fs> Engine<F> {
     Ok(Some(file.read_all()?))
   }
 
-  /// What the urgent pass would take out of `after`, if the text that `before` does not have came from there.
+  /// What the urgent pass would take out of `after`, if the text that `before` does not have came from there. The
+  /// judgement may be interrupted ([`EngineError::Preempted`]), and then begins again.
   pub fn foresee(
+    &mut self,
+    target: &Target,
+    versions: (&[u8], Vec<u8>),
+    from: &Attribution,
+  ) -> Result<Foreseen, EngineError> {
+    self.judge.allow_interrupt(true);
+    let foreseen = self.foresee_both(target, versions, from);
+    self.judge.allow_interrupt(false);
+    self.judge.forget_slices();
+    foreseen
+  }
+
+  fn foresee_both(
     &mut self,
     target: &Target,
     (before, after): (&[u8], Vec<u8>),
@@ -160,18 +198,63 @@ impl<F: Fs> Engine<F> {
     Ok(Foreseen { view, gone })
   }
 
-  /// Seals the texts that did not get into their file, so that they wait for the owner; their ids. Nothing is
-  /// sealed if a person has approved one of them in the meantime.
+  /// The ids under which the texts will wait: those that they have already, or new ones.
+  pub fn names(&self, target: &Target, foreseen: &Foreseen) -> Result<Vec<BlockId>, EngineError> {
+    let path = target.path();
+    let mut copies: HashMap<ContentHash, u32> = HashMap::new();
+    let name = |one: &Redaction| {
+      let hash = ContentHash::of(&one.original);
+      let n = copies.entry(hash).or_default();
+      let old = self.ledger.existing_item(&path, hash, *n)?;
+      *n += 1;
+      old.map_or_else(|| self.new_id(), |old| Ok(old.id))
+    };
+    foreseen.gone.iter().map(name).collect()
+  }
+
+  /// How many texts that did not get into their file were sealed since then, and their bytes.
+  pub fn attempts_since(&self, since: i64) -> Result<(usize, usize), EngineError> {
+    let (mut texts, mut bytes) = (0, 0);
+    for kind in [EventKind::Quarantined, EventKind::Held] {
+      let filter = EventFilter { since: Some(since), event: Some(kind), ..EventFilter::default() };
+      for event in self.ledger.events(&filter)?.iter().filter(|event| event.detail == REFUSED) {
+        texts += 1;
+        if let Some(id) = &event.block {
+          // What was pruned since takes no room.
+          let item = self.ledger.item(id.as_str()).ok();
+          bytes += item.and_then(|item| item.len).unwrap_or_default() as usize;
+        }
+      }
+    }
+    Ok((texts, bytes))
+  }
+
+  /// Seals the texts that did not get into their file, so that they wait for the owner, under these ids
+  /// ([`Engine::names`]) where they have none yet; their ids. Nothing is sealed if a person has approved one of
+  /// them in the meantime.
   pub fn seal_attempt(
     &mut self,
     target: &Target,
     foreseen: &Foreseen,
+    names: &[BlockId],
     took_ms: f64,
   ) -> Result<Vec<BlockId>, EngineError> {
     let Foreseen { view, gone } = foreseen;
     let path = target.path();
-    let named = self.named(target, view, gone)?;
-    let absent: Vec<_> = gone.iter().map(|one| one.span.clone()).collect();
+    let mut named = self.named(target, view, gone)?;
+    for one in named.iter_mut().filter(|one| !one.back) {
+      let place = gone.iter().position(|gone| gone.span == one.redaction.span);
+      let name = place.and_then(|at| names.get(at));
+      if let Some(id) = name
+        && self.ledger.ids_taken(slice::from_ref(id))?.is_empty()
+      {
+        one.redaction.id = id.clone();
+        one.redaction.replacement = placeholder::redact(&one.redaction.original, id);
+      }
+    }
+    // In a file that is not there yet, an approval is about the same write again.
+    let is_known = self.ledger.file(&path)?.is_some();
+    let absent: Vec<_> = gone.iter().filter(|_| is_known).map(|one| one.span.clone()).collect();
     let mut items = Vec::with_capacity(named.len());
     let mut events: Vec<Event> = Vec::with_capacity(named.len());
     for one in &named {
@@ -180,7 +263,7 @@ impl<F: Fs> Engine<F> {
       item.trail.due = false;
       let judgement = view.judgements.get(one.redaction.block).and_then(Option::as_ref);
       let kind = match (one.back, item.status) {
-        (true, _) => EventKind::Returned,
+        (true, _) => EventKind::RefusedAgain,
         (false, State::Held) => EventKind::Held,
         (false, _) => EventKind::Quarantined,
       };
@@ -201,7 +284,10 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(Some(took_ms));
     }
-    self.keep_words(target, &ids, &view.origin, at)?;
+    // They are sealed, whatever becomes of what explains them.
+    if let Err(error) = self.keep_words(target, &ids, &view.origin, at) {
+      tracing::warn!(%error, "the words that explain a refused text could not be kept");
+    }
     Ok(ids)
   }
 

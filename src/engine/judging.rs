@@ -50,6 +50,8 @@ pub struct Judge {
   interrupt: Option<Interrupt>,
   /// Whether the current operation can be interrupted and started again.
   may_interrupt: bool,
+  /// A smaller file, in bytes, is judged at once.
+  sliced_from: usize,
 }
 
 impl Judge {
@@ -63,6 +65,7 @@ impl Judge {
       memo: RefCell::default(),
       interrupt: None,
       may_interrupt: false,
+      sliced_from: LARGE,
     }
   }
 
@@ -102,6 +105,11 @@ impl Judge {
   /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
   pub fn set_interrupt(&mut self, interrupt: Interrupt) {
     self.interrupt = Some(interrupt);
+  }
+
+  /// Has files of any size judged in slices.
+  pub const fn slice_all(&mut self) {
+    self.sliced_from = 0;
   }
 
   /// Whether large files are judged in slices.
@@ -192,7 +200,7 @@ impl Judge {
       let found = precedent(ledger, path, around, hash, origin, now);
       or_note(found, &failed, Precedent::None)
     };
-    let slice = (bytes.len() >= LARGE).then(|| {
+    let slice = (bytes.len() >= self.sliced_from).then(|| {
       let interrupt = self.interrupt.clone().filter(|_| self.may_interrupt);
       Slice::new(&self.memo, (path, origin), Turn::new(interrupt, Arc::clone(&self.clock), began))
     });

@@ -93,9 +93,9 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     word: Approval<'_>,
   ) -> Result<Placed, EngineError> {
-    let target = target_of(&self.ledger, &item.path)?.ok_or_else(|| {
-      EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
-    })?;
+    let Some(target) = target_of(&self.ledger, &item.path)? else {
+      return self.approve_next_write(item, word);
+    };
     if self.files.stamp(&target)?.is_none() {
       return Err(EngineError::refused_with(
         format!("`{}` does not exist any more", shown(&item.path)),
@@ -116,6 +116,24 @@ impl<F: Fs> Engine<F> {
     let error =
       EngineError::refused_with("others keep writing to the file", "approve it once more");
     Err(self.not_back_yet(item, error, decided.get())?)
+  }
+
+  /// Approves a text that was refused and whose file the ledger does not know: memfw creates no file, so the
+  /// approval is about the next write of the same content.
+  fn approve_next_write(&mut self, item: &Item, word: Approval<'_>) -> Result<Placed, EngineError> {
+    if item.status == State::Approved {
+      return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+    }
+    let plain = self.ledger.unseal(&item.id)?;
+    let refused = self.ledger.existing_item(&item.path, item.hash, item.n)?;
+    let here = refused.and_then(|refused| refused.context).ok_or_else(|| {
+      EngineError::refused_with(
+        format!("`{}` does not exist, and memfw creates no file", shown(&item.path)),
+        format!("take the text from `memfw show {}`", item.id),
+      )
+    })?;
+    self.decisions().excuse_also(item, &plain, word, (Placed::NextWrite, here))?;
+    Ok(Placed::NextWrite)
   }
 
   /// The error when approved bytes could not be written. If the approval is durable already, the daemon

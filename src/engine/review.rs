@@ -48,6 +48,8 @@ pub enum Placed {
   Elsewhere,
   /// In their own place: they never left the file (a flagged block).
   InPlace,
+  /// Nowhere: their file does not exist, and the next write of them is let through.
+  NextWrite,
 }
 
 /// A person's approval of a text.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
   edits,
-  limits::{MAX_EDITS, MAX_TEXT_BYTES},
+  limits::{MAX_EDITS, MAX_JUDGED_BYTES, MAX_TEXT_BYTES},
   outcome::{Edit, Files, Outcome, Version},
   patch,
 };
@@ -32,14 +32,32 @@ pub enum Change {
 impl Change {
   /// Whether it keeps the limits.
   pub fn is_within_limits(&self) -> bool {
-    let texts: usize = match self {
+    let is_many = matches!(self, Self::Edits(edits) if edits.len() > MAX_EDITS);
+    !is_many && self.n_bytes() <= MAX_TEXT_BYTES
+  }
+
+  /// Whether it is judged before the write: a longer one takes longer than a plugin waits.
+  pub fn is_judged(&self) -> bool {
+    let is_part = |line: &&str| {
+      let line = line.trim_start();
+      line.starts_with("***") || line.starts_with("@@")
+    };
+    let n_parts = match self {
+      // Each part is looked for in the whole file.
+      Self::Patch(text) => text.lines().filter(is_part).count(),
+      _ => 0,
+    };
+    self.n_bytes() <= MAX_JUDGED_BYTES && n_parts <= MAX_EDITS
+  }
+
+  /// The bytes of its texts.
+  fn n_bytes(&self) -> usize {
+    match self {
       Self::Write(text) | Self::Append(text) | Self::Patch(text) | Self::Command(text) => {
         text.len()
       }
-      Self::Edits(edits) if edits.len() > MAX_EDITS => return false,
       Self::Edits(edits) => edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum(),
-    };
-    texts <= MAX_TEXT_BYTES
+    }
   }
 
   /// The names of the files that the call may change, other than the one that it is about.
@@ -138,5 +156,13 @@ mod tests {
     assert!(Change::Write("x".repeat(MAX_TEXT_BYTES)).is_within_limits());
     assert!(!Change::Write("x".repeat(MAX_TEXT_BYTES + 1)).is_within_limits());
     assert!(!Change::Edits(vec![edit("a", "b"); MAX_EDITS + 1]).is_within_limits());
+  }
+
+  #[test]
+  fn what_takes_long_is_left_to_the_daemon() {
+    assert!(Change::Append("x".repeat(MAX_JUDGED_BYTES)).is_judged());
+    assert!(!Change::Append("x".repeat(MAX_JUDGED_BYTES + 1)).is_judged());
+    assert!(Change::Patch("@@\n+x\n".repeat(MAX_EDITS)).is_judged());
+    assert!(!Change::Patch(" @@\n+x\n".repeat(MAX_EDITS + 1)).is_judged());
   }
 }

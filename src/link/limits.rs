@@ -8,6 +8,11 @@ pub const VERSION: u32 = 1;
 pub const MAX_LINE_BYTES: usize = 8 << 20;
 /// Longest text of a change, in bytes (a choice; MEMORY.md has some 20 kB).
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Longest text of a change that is judged before the write, in bytes: it takes about as long as a plugin waits (a
+/// choice). The daemon judges a longer one after the write.
+pub const MAX_JUDGED_BYTES: usize = 64 << 10;
+/// Longest content of a file for whose change that is so (a choice).
+pub const MAX_JUDGED_FILE_BYTES: usize = 256 << 10;
 /// Most edits of one call.
 pub const MAX_EDITS: usize = 256;
 /// Longest name, id, address or command of a call, in bytes.

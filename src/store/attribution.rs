@@ -155,7 +155,10 @@ impl Ledger {
       for item in known.items {
         attribute_item(tx, item)?;
       }
-      file::change_pending(tx, known.path, known.done, known.due)?;
+      // A text that was refused may be about a file that the ledger does not know.
+      if !(known.done | known.due).is_empty() {
+        file::change_pending(tx, known.path, known.done, known.due)?;
+      }
       event::append(tx, known.events, known.at)
     })
   }

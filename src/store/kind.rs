@@ -44,6 +44,15 @@ pub enum EventKind {
   /// A quarantined block was written again and taken out again.
   #[strum(message = "quarantined block came back and was taken out again")]
   Returned,
+  /// A write of a text that waits already was refused.
+  #[strum(message = "write of text that waits was refused again")]
+  RefusedAgain,
+  /// Refused texts were not sealed, because too many were.
+  #[strum(message = "refused text not kept")]
+  NotKept,
+  /// A plugin got the verdict on a poisoned write too late to refuse it.
+  #[strum(message = "poisoned write not refused in time")]
+  LetThrough,
   /// The placeholder of approved text returned with an older version, and the text was restored again.
   #[strum(message = "approved text restored once more")]
   BroughtBack,

@@ -136,6 +136,19 @@ impl Ledger {
     })
   }
 
+  /// Counts one more occurrence of items whose texts were not written.
+  pub fn seen_again(&mut self, ids: &[BlockId], at: Micros) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      for id in ids {
+        tx.prepare_cached(
+          "UPDATE quarantine SET occurrences = occurrences + 1, seen_at = ?2 WHERE id = ?1",
+        )?
+        .execute(params![id.as_str(), at])?;
+      }
+      Ok(())
+    })
+  }
+
   /// The item that these bytes in this file already have, so that poison that returns gets its
   /// old placeholder.
   pub fn existing_item(

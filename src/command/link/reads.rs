@@ -38,7 +38,7 @@ const MIN_LINE_BYTES: usize = 4;
 
 /// What was handed out.
 #[derive(Clone, Debug, Default)]
-struct Handed {
+pub(super) struct Handed {
   via: String,
   entries: u64,
   lines: Vec<[u8; 8]>,
@@ -139,34 +139,26 @@ impl CallJudge<'_> {
     Reply { id: Some(id), body: Answer::Injected { entries } }
   }
 
-  /// Writes what is due to the ledger.
-  pub(super) fn record_reads(&mut self) {
+  /// What is due to be written to the ledger.
+  pub(super) fn take_reads(&mut self) -> Vec<(RunNames, Handed)> {
     let due = std::mem::take(&mut self.reads.due);
-    let due: Vec<_> = due.into_iter().filter(|(_, handed)| handed.entries > 0).collect();
-    if due.is_empty() {
-      return;
-    }
-    let written = self.context.ledger_to_write().and_then(|mut ledger| {
-      let at = SystemClock.now();
-      for (of, handed) in due {
-        record(&mut ledger, &of, handed, at)?;
-      }
-      Ok(())
-    });
-    if let Err(failure) = written {
-      tracing::warn!(error = %failure.error, "what a run has read could not be recorded");
-    }
+    due.into_iter().filter(|(_, handed)| handed.entries > 0).collect()
   }
 }
 
-fn record(ledger: &mut Ledger, of: &RunNames, handed: Handed, at: i64) -> Result<(), Failure> {
+pub(super) fn record(
+  ledger: &mut Ledger,
+  of: &RunNames,
+  handed: &Handed,
+  at: i64,
+) -> Result<(), Failure> {
   let session = name(of.session.as_deref().or(of.session_id.as_deref()).unwrap_or("unknown"));
   let one = Injection {
     run: name(of.run.as_deref().unwrap_or("unknown")),
     session,
     agent: name(of.agent.as_deref().unwrap_or("unknown")),
     via: name(&handed.via),
-    lines: handed.lines,
+    lines: handed.lines.clone(),
   };
   let n = usize::try_from(handed.entries).unwrap_or(usize::MAX);
   let event = Event::new(EventKind::Injected)

@@ -50,6 +50,14 @@ pub(in crate::command) fn approve(
       (format!("{}: approved, appended to {place}, where its context differs", item.id), "appended")
     }
     Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
+    Placed::NextWrite => (
+      format!(
+        "{}: approved; memfw knows no file {place} and creates none: the next write of this text there goes \
+         through",
+        item.id
+      ),
+      "next-write",
+    ),
   };
   Ok(Done {
     line,

@@ -319,7 +319,7 @@ fn story(card: &Card) -> String {
   let source = terminal(card.source.as_str());
   let again = match card.occurrences {
     0 | 1 => String::new(),
-    n => format!(" It came back {} and was taken out again.", times(u64::from(n) - 1)),
+    n => format!(" It was seen {} more and kept out again.", times(u64::from(n) - 1)),
   };
   format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
 }
