@@ -189,9 +189,7 @@ impl<F: Fs> Engine<F> {
     // One snapshot of the ledger for all queries about a file: otherwise each query would lock it
     // again.
     let _snapshot = self.ledger.snapshot()?;
-    let placeholders = &mut self.placeholders.borrow_mut();
-    let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
-    let mut read = reader.read((&path, row), bytes.into(), writable)?;
+    let mut read = self.read_version(target, row, bytes, writable)?;
     if let Some(restored) = restored {
       // A person has approved the whole text. Lines of it may be known, because the file had them once.
       read.comparison.renew(&read.document, &read.facts.known, &restored.span);
@@ -202,6 +200,19 @@ impl<F: Fs> Engine<F> {
     let ReadVersion { bytes, document, facts, comparison, .. } = read;
     let hash = ContentHash::of(&bytes);
     Ok(View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false })
+  }
+
+  /// Compares `bytes` with the ledger, without a judgement.
+  pub(super) fn read_version(
+    &self,
+    target: &Target,
+    row: Option<&FileRow>,
+    bytes: impl Into<Arc<Vec<u8>>>,
+    writable: bool,
+  ) -> Result<ReadVersion, EngineError> {
+    let placeholders = &mut self.placeholders.borrow_mut();
+    let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
+    Ok(reader.read((&target.path(), row), bytes.into(), writable)?)
   }
 
   /// The marker mode for this file.
