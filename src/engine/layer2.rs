@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
   detect::{
-    self, Code, Layer, Verdict,
+    Code, Layer, Verdict,
     model::{Assessor, Depth, Health},
   },
   files::Fs,
@@ -339,7 +339,10 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The texts of a file that may be read; `None` while the file differs from what the ledger knows.
+  ///
+  /// More urgent work can interrupt it ([`EngineError::Preempted`]); the next call continues there.
   pub(super) fn gather_units(&mut self, target: &Target) -> Result<Option<Gathered>, EngineError> {
+    let began = self.clock.monotonic();
     let path = target.path();
     let Some((row, rows)) = self.ledger.provenance(&path)? else { return Ok(None) };
     if row.status != FileStatus::Watched {
@@ -349,13 +352,19 @@ impl<F: Fs> Engine<F> {
     let view = self.view_known(target, Some(&row), bytes)?;
     let mut units = Vec::new();
     if self.treatment(target) != Treatment::Ignore {
+      let (turn, mut keys) = (self.judge.turn(began), self.judge.keys(&path));
       for (index, (known, block)) in rows.iter().zip(view.document.blocks()).enumerate() {
+        if turn.is_over() {
+          return Err(EngineError::Preempted);
+        }
         // A person's decision is final.
         if matches!(known.state, State::Validated | State::Flagged | State::Unvalidated) {
-          units.extend(units_of(&self.ledger, index, known, (block, &view.bytes)));
+          let key = &mut |text: &[u8], origin: &Origin| keys.key(text, origin, &turn);
+          units.extend(units_of(&self.ledger, index, known, (block, &view.bytes), key));
         }
       }
     }
+    self.judge.forget_keys();
     Ok(Some(Gathered { row, rows, view, units }))
   }
 }
@@ -367,6 +376,7 @@ fn units_of(
   index: usize,
   row: &BlockRow,
   (block, file): (&Block, &[u8]),
+  key: &mut dyn FnMut(&[u8], &Origin) -> ScoreKey,
 ) -> Vec<Unit> {
   let unit = |revision: &crate::store::Revision| {
     let number = revision.number;
@@ -376,8 +386,7 @@ fn units_of(
       return None;
     }
     let origin = Origin::of_revision(revision).with_request(ledger);
-    let context = origin.context(&detect::Text::new(text.bytes()), &[]);
-    let key = ScoreKey::new(text.bytes(), &context);
+    let key = key(text.bytes(), &origin);
     Some(Unit { index, number, origin, lines, key })
   };
   // A person's decision is final.
