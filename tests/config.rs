@@ -300,6 +300,11 @@ fn a_file_that_others_can_write_runs_nothing_and_is_told() {
     let status = guarded.memfw(&["status"]);
     assert!(status.status == 1 && status.stdout.contains(&why), "{status:?}");
     assert!(guarded.log().contains(&why));
+    // The daemon has noted it with the earlier mode.
+    chmod(path, mode & 0o722);
+    let status = guarded.memfw(&["status"]).stdout;
+    let told = status.matches("other users can change the configuration").count();
+    assert_eq!(told, 1, "{status}");
     guarded.stop();
     assert!(!guarded.tmp().join("pwned").exists());
     chmod(path, whole);

@@ -1,21 +1,16 @@
 //! After a quarantine, memfw notifies people and checks the agent's index.
 
-use crate::support::{
-  AT_ONCE, Ahead, Guarded, Harness, clean, eventually, id, ledger_in, needle, poison, settle,
-};
+use crate::support::{AT_ONCE, Guarded, Inside, Stage, clean, eventually, id, poison, settle};
 use memfw::{
-  config::Config,
-  daemon::{Daemon, Helpers},
-  files::RealFs,
+  daemon::Helpers,
   provenance::{AgentRecords, Answer, Question},
-  store::Access,
 };
 use serde_json::Value;
 use std::{
   collections::BTreeMap,
   ffi::OsString,
   fs,
-  path::{Path, PathBuf},
+  path::Path,
   sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
@@ -180,49 +175,36 @@ impl AgentRecords for Indexed {
 }
 
 struct World {
-  dir: tempfile::TempDir,
-  root: PathBuf,
-  clock: Arc<Ahead>,
+  inside: Inside,
   holds: Arc<AtomicBool>,
-  daemon: Daemon,
 }
 
 impl World {
   fn new(reindex: bool) -> Self {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().canonicalize().unwrap().join("workspace");
-    fs::create_dir(&root).unwrap();
-    let (clock, holds) = (Arc::new(Ahead::default()), Arc::new(AtomicBool::new(true)));
-    let agent = Box::new(Indexed(Arc::clone(&holds)));
-    let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-    let asked = dir.path().join("asked").into_os_string();
-    let words = vec![OsString::from("touch"), asked];
+    let holds = Arc::new(AtomicBool::new(true));
+    let stage = Stage::new().agent(Indexed(Arc::clone(&holds)));
+    let words = vec![OsString::from("touch"), stage.dir().join("asked").into_os_string()];
     let reindex =
-      if reindex { BTreeMap::from([(root.clone(), words)]) } else { BTreeMap::default() };
-    let helpers = Helpers { notify: None, reindex, judge: None };
-    let harness = Harness::new(RealFs::default(), dir.path()).config(config).agent(agent);
-    let mut daemon = harness.clock(Arc::clone(&clock) as Arc<_>).daemon(&root, helpers);
-    daemon.start().unwrap();
-    let mut world = Self { dir, root, clock, holds, daemon };
-    settle(&mut world.daemon);
+      if reindex { BTreeMap::from([(stage.root.clone(), words)]) } else { BTreeMap::default() };
+    let mut inside = stage.helpers(Helpers { notify: None, reindex, judge: None }).start();
+    settle(&mut inside.daemon);
     // There is no event: the daemon checks all files as after a suspend, and finds the text.
-    fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
-    world.clock.suspend(Duration::from_mins(1));
-    world.daemon.woke();
-    settle(&mut world.daemon);
-    let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
-    assert!(!text.contains(&needle(1)));
-    world
+    inside.write("MEMORY.md", &format!("{}\n\n{}\n", clean(1), poison(1)));
+    inside.clock.suspend(Duration::from_mins(1));
+    inside.daemon.woke();
+    settle(&mut inside.daemon);
+    assert!(!inside.holds(1));
+    Self { inside, holds }
   }
 
   fn later(&mut self, minutes: u64) {
-    self.clock.advance_monotonic(Duration::from_secs(minutes * 61));
-    settle(&mut self.daemon);
+    self.inside.clock.advance_monotonic(Duration::from_secs(minutes * 61));
+    settle(&mut self.inside.daemon);
   }
 
   /// The reported reductions of protection about the index.
   fn said(&self) -> Vec<String> {
-    let healths = ledger_in(self.dir.path(), Access::ReadOnly).states().unwrap();
+    let healths = self.inside.ledger().states().unwrap();
     healths
       .into_iter()
       .map(|(key, ..)| key.to_string())
@@ -232,11 +214,11 @@ impl World {
 
   /// Whether work other than markers is due within an hour.
   fn looks_again(&self) -> bool {
-    self.daemon.next_due().is_some_and(|due| due < Duration::from_mins(15))
+    self.inside.daemon.next_due().is_some_and(|due| due < Duration::from_mins(15))
   }
 
   fn was_asked(&self) -> bool {
-    self.dir.path().join("asked").exists()
+    self.inside.dir.path().join("asked").exists()
   }
 }
 

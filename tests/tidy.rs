@@ -171,7 +171,6 @@ const FAR_TOO_LONG: usize = 600;
 /// Files that are longer, and why; a reason is asked for, and a file that became shorter leaves the table.
 const LONG_FILES: &[(&str, &str)] = &[
   ("src/engine/assess.rs", "one way from texts to decisions, with its tests"),
-  ("src/engine/judge.rs", "one judgement, whose steps share their input"),
   ("src/engine/lapse_tests.rs", "a table of cases"),
   ("src/openclaw/attribute/material.rs", "what a turn held, by kind of record"),
 ];

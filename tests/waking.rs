@@ -1,66 +1,29 @@
 //! The daemon's work without an event: after a suspend, and on files that another program keeps
 //! open. The daemon runs in the test, with a clock that can be moved, and gets no event at all.
 
-use crate::support::{Ahead, Harness, ledger_in, needle, poison, settle};
+use crate::support::{Inside, Stage, ledger_in, poison, settle};
 use memfw::{
-  config::Config,
-  daemon::{Daemon, Helpers},
   files::{Fs as _, RealFs, Rung, lease},
   os::WriteLock,
-  store::{Access, EventFilter, EventKind, Ledger, Pending},
+  store::{Access, EventFilter, EventKind, Pending},
 };
 use std::{
-  fs::{self, File, OpenOptions},
+  fs::{self, OpenOptions},
   io::{BufRead as _, BufReader, Write as _},
   os::fd::AsFd as _,
-  path::{Path, PathBuf},
+  path::Path,
   process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-  sync::{Arc, mpsc},
+  sync::mpsc,
   time::Duration,
 };
-use tempfile::TempDir;
 
-struct World {
-  dir: TempDir,
-  clock: Arc<Ahead>,
-  daemon: Daemon,
-}
-
-impl World {
-  fn new() -> Self {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().canonicalize().unwrap().join("workspace");
-    fs::create_dir(&root).unwrap();
-    fs::write(root.join("MEMORY.md"), "# Memory\n").unwrap();
-    let clock = Arc::new(Ahead::default());
-    // No marker is due while a test lasts.
-    let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-    let harness = Harness::new(RealFs::default(), dir.path()).config(config);
-    let mut daemon = harness.clock(Arc::clone(&clock) as Arc<_>).daemon(&root, Helpers::default());
-    daemon.start().unwrap();
-    Self { dir, clock, daemon }
-  }
-
-  fn ledger(&self) -> Ledger {
-    ledger_in(self.dir.path(), Access::ReadOnly)
-  }
-
-  fn memory(&self) -> PathBuf {
-    self.dir.path().canonicalize().unwrap().join("workspace/MEMORY.md")
-  }
-
-  fn holds(&self, n: usize) -> bool {
-    fs::read_to_string(self.memory()).unwrap().contains(&needle(n))
-  }
-
-  fn append(&self) -> File {
-    OpenOptions::new().append(true).open(self.memory()).unwrap()
-  }
+fn world() -> Inside {
+  Stage::new().memory("# Memory\n").start()
 }
 
 #[test]
 fn after_a_suspend_everything_is_looked_at_again() {
-  let mut world = World::new();
+  let mut world = world();
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   // Two readings of a clock are never quite equal; that is no suspend.
@@ -84,13 +47,13 @@ fn after_a_suspend_everything_is_looked_at_again() {
 #[test]
 fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   const DAY: Duration = Duration::from_hours(24);
-  let mut world = World::new();
+  let mut world = world();
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   world.clock.suspend(Duration::from_hours(1));
   world.daemon.woke();
   settle(&mut world.daemon);
-  let told = |world: &World| -> Vec<String> {
+  let told = |world: &Inside| -> Vec<String> {
     let filter = EventFilter { event: Some(EventKind::Summary), ..EventFilter::default() };
     let events = world.ledger().events(&filter).unwrap();
     events.into_iter().map(|event| event.detail).collect()
@@ -119,7 +82,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
 
 #[test]
 fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
-  let mut world = World::new();
+  let mut world = world();
   let mut holder = world.append();
   settle(&mut world.daemon);
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
@@ -144,7 +107,7 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
 
 #[test]
 fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
-  let mut world = World::new();
+  let mut world = world();
   let mut holder = world.append();
   settle(&mut world.daemon);
   writeln!(holder, "{}", poison(1)).unwrap();
@@ -221,7 +184,7 @@ impl Drop for Mapper {
 
 #[test]
 fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
-  let mut world = World::new();
+  let mut world = world();
   writeln!(world.append(), "\n- {:x<300}", "").unwrap();
   settle(&mut world.daemon);
   let memory = world.memory();
@@ -257,17 +220,15 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
 /// is interrupted.
 #[test]
 fn large_files_of_a_first_start_are_processed_whatever_interrupts_them() {
-  let dir = tempfile::tempdir().unwrap();
-  let root = dir.path().canonicalize().unwrap().join("workspace");
-  fs::create_dir_all(root.join("memory")).unwrap();
+  let stage = Stage::new();
+  fs::create_dir(stage.root.join("memory")).unwrap();
   for file in 0..4 {
     let lines = (0..2000).map(|n| format!("- In week {n} garden {file} had {} visitors.\n", n * 7));
-    fs::write(root.join(format!("memory/{file}.md")), lines.collect::<String>()).unwrap();
+    let file = stage.root.join(format!("memory/{file}.md"));
+    fs::write(file, lines.collect::<String>()).unwrap();
   }
-  let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-  let harness = Harness::new(RealFs::default(), dir.path()).config(config);
-  let mut daemon = harness.daemon(&root, Helpers::default());
-  daemon.start().unwrap();
+  // The directory stays until the end.
+  let Inside { dir: _dir, mut daemon, .. } = stage.start();
   // A slice is at least 10 ms, so this is enough time for a hundred times the work.
   let turns = (0..3_000).take_while(|_| daemon.work().unwrap()).count();
   assert!(daemon.finish_start().unwrap(), "not at an end after {turns} turns");

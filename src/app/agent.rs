@@ -61,6 +61,7 @@ pub fn discover(env: &Env, config: &Config) -> Discovery {
       .collect(),
     notes: found.iter().flat_map(|one| one.notes.iter().cloned()).collect(),
     unreadable: found.iter().filter_map(Installation::unreadable).collect(),
+    distrust: None,
     helpers: helpers(env, config, &found),
     shapes: shapes(config, &found),
     is_named: false,

@@ -42,7 +42,7 @@ impl Context {
         workspaces.push(path);
       }
     }
-    found.notes.extend(self.config_file().ok().and_then(|file| distrust(&file)));
+    found.distrust = self.config_file().ok().and_then(|file| distrust(&file));
     found.shapes.retain(|root| !workspaces.iter().any(|path| path == root));
     workspaces.extend(found.shapes.roots().cloned());
     found.workspaces = workspaces;

@@ -24,7 +24,7 @@ use crate::{
   os::{Clock as _, SystemClock, alarm},
   plural::choose,
   provenance::Standing,
-  store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
+  store::{FileRow, FileStatus, Ledger, PartKind, StateKey, VersionTotals},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -94,6 +94,7 @@ pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Statu
     let progress = daemon.scan_progress().map(|progress| format!(" ({progress})"));
     degradations.push((format!("{text}{}", progress.unwrap_or_default()), 0));
   }
+  let mut is_distrust_noted = false;
   if let Some(ledger) = ledger {
     degradations.extend(liveness::stalled(context, &daemon, ledger)?.map(|text| (text, 0)));
     if daemon.pid.is_some() && ledger.needs_key()? {
@@ -101,7 +102,8 @@ pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Statu
         .extend(liveness::lost_key(&context.home()?.data.join(KEY)).map(|text| (text, 0)));
     }
     for (key, json, at) in ledger.states()? {
-      if matches!(key, StateKey::Degraded(_)) {
+      if let StateKey::Degraded(part) = key {
+        is_distrust_noted |= part.kind() == PartKind::ConfigurationOwner;
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }
@@ -114,10 +116,11 @@ pub(super) fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Statu
     let provider = config.embedding_provider;
     degradations.push((format!("{provider} cannot compute similarity: {why}"), 0));
   }
-  // Only problems that the daemon has not already noted.
-  let distrust = context.config_file().ok().and_then(|file| distrust(&file));
-  let distrust = distrust.filter(|why| !degradations.iter().any(|(text, _)| text.contains(why)));
-  degradations.extend(distrust.map(|why| (why, 0)));
+  // Only if the daemon has not already noted it.
+  if !is_distrust_noted {
+    let distrust = context.config_file().ok().and_then(|file| distrust(&file));
+    degradations.extend(distrust.map(|why| (why, 0)));
+  }
   // The line that the daemon could not write into the ledger.
   if daemon.pid.is_some() {
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));

@@ -49,6 +49,8 @@ pub struct Discovery {
   /// Those of the notes that also matter if a person named the directories: agents, limits and records come
   /// from the configuration in any case.
   pub unreadable: Vec<String>,
+  /// Why the configuration of memfw may not be the owner's, so that not all of it is in force.
+  pub distrust: Option<String>,
   /// The programs that can run after a quarantine.
   pub helpers: Helpers,
   /// Whether directories that are not listed need no guard. While a configuration cannot be read, the
@@ -74,6 +76,8 @@ pub(super) struct Sources {
   files: Vec<PathBuf>,
   /// What could not be found out before the start.
   notes: Vec<String>,
+  /// As in [`Discovery`], before the start.
+  distrust: Option<String>,
   dirs: BTreeSet<PathBuf>,
   /// When they are read again after a change.
   due: Option<Duration>,
@@ -90,6 +94,7 @@ impl Default for Sources {
     Self {
       files: vec![],
       notes: vec![],
+      distrust: None,
       dirs: BTreeSet::new(),
       due: None,
       unread: AskedAgain::at(&UNREAD),
@@ -100,14 +105,14 @@ impl Default for Sources {
 }
 
 impl Sources {
-  /// The files, and what could not be found out.
-  pub(super) fn new(files: Vec<PathBuf>, notes: Vec<String>) -> Self {
-    Self { files, notes, ..Self::default() }
+  /// The files, what could not be found out, and why the configuration of memfw may not be the owner's.
+  pub(super) fn new(files: Vec<PathBuf>, notes: Vec<String>, distrust: Option<String>) -> Self {
+    Self { files, notes, distrust, ..Self::default() }
   }
 
-  /// The files and notes that the daemon was started with.
-  pub(super) fn first(&self) -> (Vec<PathBuf>, Vec<String>) {
-    (self.files.clone(), self.notes.clone())
+  /// Notes what the daemon was started with.
+  pub(super) fn start(&mut self, core: &mut Core) -> Result<(), EngineError> {
+    self.set(core, self.files.clone(), self.notes.clone(), self.distrust.clone())
   }
 
   /// Whether a directory is watched because of these files.
@@ -122,20 +127,32 @@ impl Sources {
     due.chain(self.unread.next_due(now)).min()
   }
 
-  /// Sets the configuration files, and what could not be found out.
+  /// Sets the configuration files, what could not be found out, and why the configuration of memfw may not be the
+  /// owner's.
   pub(super) fn set(
     &mut self,
     core: &mut Core,
     files: Vec<PathBuf>,
     notes: Vec<String>,
+    distrust: Option<String>,
   ) -> Result<(), EngineError> {
     self.files = files;
     self.watch(core);
-    match told(notes) {
-      None => {
-        self.unread = AskedAgain::at(&UNREAD);
-        core.engine.recovered(PartKind::Discovery)
+    let notes = told(notes);
+    if notes.is_none() && distrust.is_none() {
+      self.unread = AskedAgain::at(&UNREAD);
+    }
+    match &distrust {
+      None => core.engine.recovered(PartKind::ConfigurationOwner)?,
+      // The owner and the mode of a file change without an event about its content.
+      Some(why) => {
+        let now = core.now();
+        self.unread.failed(&(), now);
+        core.engine.degrade(PartKind::ConfigurationOwner, why)?;
       }
+    }
+    match notes {
+      None => core.engine.recovered(PartKind::Discovery),
       // A file that could not be read may become readable without a change.
       Some(text) => self.failed(core, &text),
     }

@@ -133,6 +133,7 @@ impl Daemon {
       agent,
       files,
       notes,
+      distrust,
       helpers,
       is_complete: _,
       unreadable: _,
@@ -154,7 +155,7 @@ impl Daemon {
     core.directories.workspaces = workspaces;
     core.engine.files().set_shapes(shapes.clone());
     (core.directories.shapes, core.directories.is_named) = (shapes, is_named);
-    self.rescans.sources.set(core, files, notes)?;
+    self.rescans.sources.set(core, files, notes, distrust)?;
     for root in &gone {
       self.rescans.forget_root(core, root);
       self.passes.forget_root(root);
@@ -195,7 +196,7 @@ impl Daemon {
     {
       core.engine.set_agent(found.agent);
       self.steps.set_helpers(core, found.helpers)?;
-      return self.rescans.sources.set(core, found.files, found.notes);
+      return self.rescans.sources.set(core, found.files, found.notes, found.distrust);
     }
     let config = core.engine.config().clone();
     self.configure(config, found)

@@ -96,7 +96,8 @@ impl Daemon {
   /// A daemon that guards what was found.
   pub fn new(mut engine: Engine<RealFs>, watcher: Watcher, options: Options) -> Self {
     let Options { found, fs, alarm, is_key_older, lost_since, report_only, bad_rules } = options;
-    let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, .. } = found;
+    let Discovery { workspaces, shapes, is_named, agent, files, notes, distrust, helpers, .. } =
+      found;
     engine.set_agent(agent);
     engine.files().set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
@@ -137,7 +138,7 @@ impl Daemon {
     };
     Self {
       core,
-      rescans: Rescans::of(Sources::new(files, notes)),
+      rescans: Rescans::of(Sources::new(files, notes, distrust)),
       passes,
       steps: Steps::with(helpers),
       first_scan: FirstScan::new(now),
@@ -169,8 +170,7 @@ impl Daemon {
     }
     moved::compare_with_last(core)?;
     core.write_health()?;
-    let (sources, notes) = self.rescans.sources.first();
-    self.rescans.sources.set(core, sources, notes)?;
+    self.rescans.sources.start(core)?;
     let helpers = self.steps.notifications.helpers.clone();
     self.steps.set_helpers(core, helpers)?;
     if let Some(why) = &self.bad_rules {

@@ -219,6 +219,7 @@ fn judge(
   }
   let hash = ContentHash::of(&bytes);
   let facts = FileFacts::default();
+  let bytes = bytes.into();
   let view = View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false };
   let mut ids = Ids::default();
   let rows = view.rows(at, || ids.draw()).ok()?;

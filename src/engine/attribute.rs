@@ -11,12 +11,15 @@
 
 use std::{
   path::{Path, PathBuf},
+  sync::Arc,
   time::Duration,
 };
 
 use zeroize::Zeroizing;
 
-use super::{Engine, EngineError, Event, EventKind, Target, inferred, origin::Origin, pending};
+use super::{
+  Engine, EngineError, Event, EventKind, Target, inferred, origin::Origin, pending, view::View,
+};
 use crate::{
   config::Config,
   files::Fs,
@@ -61,7 +64,7 @@ pub struct AttributionRequest {
   root: PathBuf,
   rel: PathBuf,
   /// The hash of the file's version, with its bytes; `None` where no text in the file is due.
-  pub(super) file: Option<(ContentHash, Vec<u8>)>,
+  pub(super) file: Option<(ContentHash, Arc<Vec<u8>>)>,
   pub(super) queries: Vec<VersionQuery>,
   /// The other memory of the workspace whose origin is known.
   memory: Vec<Remembered>,
@@ -218,14 +221,14 @@ impl<F: Fs> Engine<F> {
       // Text that was taken out of the file is asked about anyway.
       return Ok((!request.queries.is_empty()).then_some(request));
     };
-    let document = self.view_known(target, Some(&row), bytes.clone())?.document;
+    let View { bytes, document, .. } = self.view_known(target, Some(&row), bytes)?;
     for (block, text) in blocks.iter().zip(document.blocks()) {
       for revision in block.revisions.iter().filter(|one| asks(one)) {
         let Some(sighting) = revision.trail.sighting else { continue };
-        let text: Vec<u8> = lines_of(block, text, &[revision.number])
-          .flat_map(|line| bytes.get(line.span.clone()).unwrap_or_default())
-          .copied()
-          .collect();
+        let text = lines_of(block, text, &[revision.number])
+          .map(|line| bytes.get(line.span.clone()).unwrap_or_default())
+          .collect::<Vec<&[u8]>>()
+          .concat();
         if text.is_empty() {
           continue;
         }
@@ -384,7 +387,7 @@ impl<F: Fs> Engine<F> {
     }
     if let Some((_, bytes)) = &request.file
       && verdicts.is_empty()
-      && self.is_marking_due(target, &row, bytes, &rows)?
+      && self.is_marking_due(target, &row, bytes, rows.to_vec())?
     {
       due = due | Pending::RESHAPE;
     }

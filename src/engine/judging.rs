@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  cell::{OnceCell, RefCell},
+  cell::{OnceCell, RefCell, RefMut},
   ops::Range,
   path::Path,
   sync::Arc,
@@ -20,7 +20,7 @@ use super::{
   precedent::precedent,
   read_version::ReadVersion,
   rejudge::Beside,
-  slices::{Interrupt, LARGE, Memo, Slice, Turn},
+  slices::{Interrupt, KeyMemo, LARGE, Memo, Slice, Turn},
   unit::Brought,
 };
 use crate::{
@@ -46,6 +46,8 @@ pub struct Judge {
   model: Layer2,
   /// Findings in large files whose judgement is not complete yet.
   memo: RefCell<Memo>,
+  /// Keys of texts in a file whose texts are not all known yet.
+  keys: RefCell<KeyMemo>,
   /// Decides whether the judgement of a large file must be interrupted.
   interrupt: Option<Interrupt>,
   /// Whether the current operation can be interrupted and started again.
@@ -63,6 +65,7 @@ impl Judge {
       rules: Rules::default(),
       model: None,
       memo: RefCell::default(),
+      keys: RefCell::default(),
       interrupt: None,
       may_interrupt: false,
       sliced_from: LARGE,
@@ -125,6 +128,18 @@ impl Judge {
   /// A turn at texts that are judged again; `began` is the time when their file was read.
   pub(super) fn turn(&self, began: Duration) -> Turn {
     Turn::new(self.interrupt.clone(), Arc::clone(&self.clock), began)
+  }
+
+  /// The keys of the texts of a file, as far as they were computed in earlier turns.
+  pub(super) fn keys(&self, path: &Path) -> RefMut<'_, KeyMemo> {
+    let mut keys = self.keys.borrow_mut();
+    keys.of(path);
+    keys
+  }
+
+  /// Discards these keys, because all are known.
+  pub(super) fn forget_keys(&self) {
+    *self.keys.borrow_mut() = KeyMemo::default();
   }
 
   /// Discards the findings of slices, because the rules have changed or the judgement is complete.

@@ -223,7 +223,7 @@ impl<F: Fs> Engine<F> {
       None => Place::Here,
     };
     // The text must not return at its old place, too.
-    let rest = if may_drop { restore.dropped(bytes) } else { bytes.clone() };
+    let rest = if may_drop { restore.dropped(bytes) } else { bytes.to_vec() };
     let (mut restore, around) = ending(&rest, plain, ids);
     if !self.approvals().is_as_before(item, &restore, (plain, ids))? {
       restore.placed = Placed::Elsewhere;

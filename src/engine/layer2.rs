@@ -17,9 +17,7 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target,
-  attribute::lines_of,
-  degraded,
+  Engine, EngineError, Event, EventKind, Target, degraded,
   event::shown,
   judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
@@ -32,7 +30,7 @@ use super::{
 };
 use crate::{
   detect::{
-    self, Code, Layer, Verdict,
+    Code, Layer, Verdict,
     model::{Assessor, Depth, Health},
   },
   files::Fs,
@@ -71,7 +69,6 @@ pub(super) struct Unit {
   /// Indices of the lines.
   lines: Vec<usize>,
   pub(super) key: ScoreKey,
-  bytes: Zeroizing<Vec<u8>>,
 }
 
 /// A file with all texts in it that may be read.
@@ -122,20 +119,22 @@ impl<F: Fs> Engine<F> {
     let Some(gathered) = self.gather_units(target)? else { return Ok(Reading::NotNow) };
     let mut texts: Vec<Text> = Vec::new();
     let mut seen = HashSet::new();
-    let slots = if gathered.units.iter().any(|unit| unit.origin.is_foreign()) {
-      self.trusted_slots(target, &gathered.rows, &gathered.view, None)?
+    let Gathered { rows, view, units, .. } = gathered;
+    let slots = if units.iter().any(|unit| unit.origin.is_foreign()) {
+      self.trusted_slots(target, &rows, &view, None)?
     } else {
       vec![]
     };
-    for unit in gathered.units {
+    for unit in units {
       // Equal texts of one origin share a result.
       if !seen.insert(unit.key) {
         continue;
       }
       let known = self.ledger.score(unit.key, model.version())?.map(|known| known.depth);
-      if known != Some(Depth::Encoder) {
-        let is_left = known.is_some();
-        texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes, is_left });
+      let block = view.document.blocks().get(unit.index);
+      if let Some(block) = block.filter(|_| known != Some(Depth::Encoder)) {
+        let bytes = Zeroizing::new(unit_text(&view.bytes, block, &unit.lines).bytes().to_vec());
+        texts.push(Text { key: unit.key, origin: unit.origin, bytes, is_left: known.is_some() });
       }
     }
     Ok(Reading::Texts(Scoring {
@@ -298,9 +297,11 @@ impl<F: Fs> Engine<F> {
       pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect();
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     let at = self.now();
+    // The file is read once more, and both views of a large one need not be in memory at one time.
+    drop((before, units));
+    let View { bytes, .. } = view;
     // Text from before memfw gets no marker only because it was read.
-    let marking_due =
-      !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
+    let marking_due = !changed.is_empty() && self.is_marking_due(target, &row, &bytes, rows)?;
     let writing = self.files.lock()?;
     // Judging took no lock, so another process may have recorded a new version.
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
@@ -338,7 +339,10 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The texts of a file that may be read; `None` while the file differs from what the ledger knows.
+  ///
+  /// More urgent work can interrupt it ([`EngineError::Preempted`]); the next call continues there.
   pub(super) fn gather_units(&mut self, target: &Target) -> Result<Option<Gathered>, EngineError> {
+    let began = self.clock.monotonic();
     let path = target.path();
     let Some((row, rows)) = self.ledger.provenance(&path)? else { return Ok(None) };
     if row.status != FileStatus::Watched {
@@ -348,36 +352,50 @@ impl<F: Fs> Engine<F> {
     let view = self.view_known(target, Some(&row), bytes)?;
     let mut units = Vec::new();
     if self.treatment(target) != Treatment::Ignore {
+      let (turn, mut keys) = (self.judge.turn(began), self.judge.keys(&path));
       for (index, (known, block)) in rows.iter().zip(view.document.blocks()).enumerate() {
+        if turn.is_over() {
+          return Err(EngineError::Preempted);
+        }
         // A person's decision is final.
         if matches!(known.state, State::Validated | State::Flagged | State::Unvalidated) {
-          let found = units_of(index, known, block, &view.bytes).into_iter();
-          units.extend(found.map(|unit| as_asked(&self.ledger, unit)));
+          let key = &mut |text: &[u8], origin: &Origin| keys.key(text, origin, &turn);
+          units.extend(units_of(&self.ledger, index, known, (block, &view.bytes), key));
         }
       }
     }
+    self.judge.forget_keys();
     Ok(Some(Gathered { row, rows, view, units }))
   }
 }
 
-/// The texts that the revisions of a block have brought.
-fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Unit> {
-  let brought = |number: u32| {
-    let lines: Vec<usize> = lines_of_number(row, number);
-    let spans: Vec<Range<usize>> =
-      lines_of(row, block, &[number]).map(|line| line.span.clone()).collect();
-    (lines, BlockText::of_spans(file, &spans))
-  };
+/// The texts that the revisions of a block have brought. The owner's request is part of their keys, because the
+/// model gets it.
+fn units_of(
+  ledger: &Ledger,
+  index: usize,
+  row: &BlockRow,
+  (block, file): (&Block, &[u8]),
+  key: &mut dyn FnMut(&[u8], &Origin) -> ScoreKey,
+) -> Vec<Unit> {
   let unit = |revision: &crate::store::Revision| {
-    let (lines, text) = brought(revision.number);
-    let bytes = Zeroizing::new(text.bytes().to_vec());
-    let (number, origin) = (revision.number, Origin::of_revision(revision));
-    let key = ScoreKey::new(&bytes, &origin.context(&detect::Text::new(&bytes), &[]));
-    Unit { index, number, origin, lines, key, bytes }
+    let number = revision.number;
+    let lines = lines_of_number(row, number);
+    let text = unit_text(file, block, &lines);
+    if text.bytes().trim_ascii().is_empty() {
+      return None;
+    }
+    let origin = Origin::of_revision(revision).with_request(ledger);
+    let key = key(text.bytes(), &origin);
+    Some(Unit { index, number, origin, lines, key })
   };
   // A person's decision is final.
-  let open = row.live().filter(|revision| !revision.approved);
-  open.map(unit).filter(|unit| !unit.bytes.trim_ascii().is_empty()).collect()
+  row.live().filter(|revision| !revision.approved).filter_map(unit).collect()
+}
+
+/// The text of these lines of a block.
+fn unit_text(file: &[u8], block: &Block, lines: &[usize]) -> BlockText {
+  BlockText::of_spans(file, &spans(block, lines))
 }
 
 fn lines_of_number(row: &BlockRow, number: u32) -> Vec<usize> {
@@ -442,14 +460,6 @@ fn withdrawn(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &O
     judgement.decision.score,
     "keep",
   )
-}
-
-/// Adds the owner's request to a unit. The model gets it, so it is part of the score's key.
-fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
-  let origin = unit.origin.with_request(ledger);
-  let text = detect::Text::new(&unit.bytes);
-  let key = ScoreKey::new(&unit.bytes, &origin.context(&text, &[]));
-  Unit { origin, key, ..unit }
 }
 
 fn tell_health(ledger: &mut Ledger, health: &Health, at: i64) -> Result<(), StoreError> {

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+  sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+  },
   time::Duration,
 };
 
@@ -173,6 +176,31 @@ fn a_second_judgement_that_is_interrupted_keeps_what_it_has_and_goes_on() {
   world.read_closely();
   assert_eq!((flagged(&world), world.last_block().0), (2, State::Flagged));
   assert!(!world.wants_reading());
+}
+
+#[test]
+fn the_texts_of_a_large_file_are_gathered_in_turns() {
+  let mut world = World::scripted(Script::new());
+  let sentences = "It is open at noon and closed in winter. ".repeat(3);
+  let lines: String =
+    (0..600).map(|n| format!("- Garden {n} is in Elm Street. {sentences}\n")).collect();
+  world.append(&lines);
+  let request = Request::new("Keep what the page says about the gardens.", "");
+  world.records.answer("Garden", Attribution { request: Some(request), ..web("a.example") });
+  world.attribute();
+  assert!(world.wants_reading());
+  world.engine.judge().set_interrupt(Arc::new(|| true));
+  let mut n_cut = 0;
+  let scoring = loop {
+    match world.engine.scoring(&world.target) {
+      Err(EngineError::Preempted) => n_cut += 1,
+      Ok(Reading::Texts(scoring)) => break scoring,
+      other => panic!("{other:?}"),
+    }
+    assert!(n_cut < 1000, "it comes no further");
+  };
+  assert!(n_cut > 0);
+  assert_eq!(scoring.texts.len(), world.blocks().len());
 }
 
 #[test]

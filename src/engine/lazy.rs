@@ -162,7 +162,7 @@ impl<F: Fs> Engine<F> {
     let edit = edit.durable(self, Sync::GiveBack)?;
     let stamp = edit.stamp();
     // The rows of the new version: the same blocks on other lines.
-    let renewed = View::renewed(new, &rows, &view.facts);
+    let renewed = View::renewed(new, rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region needs one step to become whole, and another to become compact.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();

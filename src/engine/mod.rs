@@ -42,6 +42,7 @@ mod grown_tests;
 mod ids;
 mod inferred;
 pub mod judge;
+pub mod judge_context;
 pub mod judge_queue;
 pub mod judgement;
 pub mod judging;

@@ -77,7 +77,7 @@ fn text_is_judged_without_an_engine() {
   let path = Path::new("/w/MEMORY.md");
   let text = format!("# Memory\n\n- tea\n{OVERRIDE}").into_bytes();
   let reader = Reader { ledger: &ledger, placeholders: &mut placeholders, now: 1 };
-  let read = reader.read((path, None), text, true).unwrap();
+  let read = reader.read((path, None), text.into(), true).unwrap();
   let origin = Origin::unknown();
   let file = (path, Treatment::Memory);
   let judged = judge.fresh(&ledger, file, &read, (&origin, None), true, Duration::ZERO).unwrap();

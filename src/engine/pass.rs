@@ -399,8 +399,11 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Outcome, EngineError> {
     // Without a stamp the ledger may be of an older version.
     if row.stamp.is_none() && self.ledger.has_short_hashes(row.id)? {
-      let facts = self.view_known(target, Some(row), bytes)?;
-      self.ledger.complete_hashes(row.id, &whole_hashes(&facts.document))?;
+      let read = {
+        let _snapshot = self.ledger.snapshot()?;
+        self.read_version(target, Some(row), bytes, true)?
+      };
+      self.ledger.complete_hashes(row.id, &whole_hashes(&read.document))?;
     }
     let at = self.now();
     let due =

@@ -5,6 +5,7 @@ use std::{
   collections::{HashMap, HashSet},
   ops::Range,
   path::Path,
+  sync::Arc,
 };
 
 use super::{approvals::Approvals, facts::FileFacts, placeholder_cache::PlaceholderCache};
@@ -25,7 +26,7 @@ const CONTINUED_FOR: i64 = 10_000_000;
 
 /// A version of a file, before it is judged.
 pub(super) struct ReadVersion {
-  pub(super) bytes: Vec<u8>,
+  pub(super) bytes: Arc<Vec<u8>>,
   /// The segments and blocks of `bytes`.
   pub(super) document: Document,
   /// The ledger's facts about the file.
@@ -53,7 +54,7 @@ impl Reader<'_> {
   pub(super) fn read(
     self,
     (path, row): (&Path, Option<&FileRow>),
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     writable: bool,
   ) -> Result<ReadVersion, StoreError> {
     let Self { ledger, placeholders: cache, now } = self;

@@ -59,7 +59,7 @@ impl<'a> Readable<'a> {
     let Self { ledger, placeholders, now, .. } = self;
     // A file that is not writable keeps its text, and the ledger names the entries that had to be taken out.
     let reader = Reader { ledger, placeholders, now: *now };
-    let read = reader.read((&file.path, Some(file)), bytes, false)?;
+    let read = reader.read((&file.path, Some(file)), bytes.into(), false)?;
     // Rows of entries that wait for a person do not vouch for text that is still in the file.
     let waiting = ledger.blocks(file.id)?.into_iter().filter(|row| row.state.is_waiting());
     let mut held: HashMap<LineHash, Blocked> = HashMap::new();

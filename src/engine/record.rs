@@ -1,7 +1,7 @@
 //! Records the result of a pass: the blocks of the file, the work that is still due, and the events.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target, degraded,
@@ -40,7 +40,10 @@ impl<F: Fs> Engine<F> {
     }
     let (reshape, marking) = if writable && !adopting && self.files.may_reshape(&target.root) {
       // The fresh text is known from now on, and may get markers.
-      self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
+      let renewed = View::renewed(Arc::clone(&view.bytes), rows, &view.facts);
+      let due = self.reshape_of(target, &renewed, &renewed.facts.rows);
+      rows = renewed.facts.rows;
+      due
     } else {
       let why = view.document.is_coarse().then(|| COARSE.to_owned());
       (None, Marking { mode: MarkerMode::None, why })

@@ -68,10 +68,10 @@ impl<F: Fs> Engine<F> {
     // lease, or after a write of another program, the whole version must be read again.
     let lease = edit.lease_again(self, UNLEASED_AFTER)?;
     let now = edit.file().read_all()?;
-    let same = now == view.bytes && (!locked.leased || lease == Lease::Held);
+    let same = now == *view.bytes && (!locked.leased || lease == Lease::Held);
     // An agent's tool was faster and is about to verify another version; the hold-off for that version
     // applies.
-    if now != view.bytes && self.link.is_on_record(target, ContentHash::of(&now)) {
+    if now != *view.bytes && self.link.is_on_record(target, ContentHash::of(&now)) {
       edit.given_up(self)?;
       return Ok(Redacted::Changed);
     }
@@ -87,7 +87,7 @@ impl<F: Fs> Engine<F> {
     // overwritten.
     self.ledger.check_place()?;
     let (edit, result) = edit.overwrite(&changes)?;
-    let mut bytes = view.bytes.clone();
+    let mut bytes = view.bytes.to_vec();
     for Named { redaction, .. } in result.applied.iter().filter_map(|&index| redactions.get(index))
     {
       if let Some(range) = bytes.get_mut(redaction.span.clone()) {

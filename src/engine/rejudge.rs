@@ -5,6 +5,7 @@
 use std::{
   collections::{BTreeMap, BTreeSet, HashMap},
   ops::Range,
+  sync::Arc,
   time::Duration,
 };
 
@@ -13,6 +14,7 @@ use super::{
   approvals::Version,
   attribute::lines_of,
   edit::{Lease, Locked, lease_within},
+  facts::FileFacts,
   inferred::is_inferred,
   judge::BlockJudgement,
   origin::Origin,
@@ -112,8 +114,8 @@ impl Known {
     }
   }
 
-  pub(super) fn rows(&self) -> Vec<BlockRow> {
-    self.rows.clone()
+  pub(super) fn rows(&self) -> &[BlockRow] {
+    &self.rows
   }
 
   /// The rows that have changed.
@@ -156,11 +158,11 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: &FileRow,
-    bytes: &[u8],
+    bytes: &Arc<Vec<u8>>,
     known: &mut Known,
     writing: &WriteLock,
   ) -> Result<Vec<Removal>, EngineError> {
-    let view = self.view_known(target, Some(row), bytes.to_vec())?;
+    let view = self.view_known(target, Some(row), Arc::clone(bytes))?;
     known.mark_anew();
     let is_foreign = known.told.iter().any(|(&index, numbers)| {
       let revisions = known.rows.get(index).into_iter().flat_map(|row| &row.revisions);
@@ -251,15 +253,17 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: &FileRow,
-    bytes: &[u8],
-    rows: &[BlockRow],
+    bytes: &Arc<Vec<u8>>,
+    rows: Vec<BlockRow>,
   ) -> Result<bool, EngineError> {
     if row.note.is_some() || !self.files.may_reshape(&target.root) {
       return Ok(false);
     }
-    let view = self.view_known(target, Some(row), bytes.to_vec())?;
-    let view = View::renewed(view.bytes, rows, &view.facts);
-    Ok(self.reshape_of(target, &view, rows).0.is_some())
+    let View { facts, .. } = self.view_known(target, Some(row), Arc::clone(bytes))?;
+    // The new rows take the place of these.
+    let facts = FileFacts { rows: vec![], known: vec![], ..facts };
+    let view = View::renewed(Arc::clone(bytes), rows, &facts);
+    Ok(self.reshape_of(target, &view, &view.facts.rows).0.is_some())
   }
 
   /// Takes the removals out of the file; `false` if that has to wait.

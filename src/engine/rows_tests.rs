@@ -235,9 +235,9 @@ impl Walk {
     }
     known.forget_dead();
     known.mark_anew();
-    self.rows = known.rows();
+    self.rows = known.rows().to_vec();
     let facts = self.facts();
-    self.check(&View::renewed(self.text.clone().into_bytes(), &self.rows, &facts));
+    self.check(&View::renewed(self.text.clone().into_bytes(), self.rows.clone(), &facts));
   }
 
   fn facts(&self) -> FileFacts {
@@ -256,8 +256,16 @@ impl Walk {
     let comparison = compare(&document, &facts.known);
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
-    let view =
-      View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false };
+    let view = View {
+      bytes: bytes.into(),
+      hash,
+      document,
+      facts,
+      comparison,
+      judgements,
+      origin,
+      is_undo: false,
+    };
     let mut next = self.n_ids;
     let rows = view
       .rows(1, || {
@@ -272,12 +280,12 @@ impl Walk {
     self.former.retain(|row| !there.contains(&row.id));
     self.check(&view);
     if self.dice.below(2) == 0 {
-      let renewed = View::renewed(view.bytes.clone(), &self.rows, &view.facts);
+      let renewed = View::renewed(view.bytes.clone(), self.rows.clone(), &view.facts);
       let labels = Labels::default();
       if let Some(new) = renewed.plan(MarkerMode::Wrap, true, &self.rows, &labels).reshape {
-        let renewed = View::renewed(new, &self.rows, &view.facts);
+        let renewed = View::renewed(new, self.rows.clone(), &view.facts);
         self.rows = renewed.rows(2, || panic!("no block is new")).unwrap();
-        self.text = String::from_utf8(renewed.bytes.clone()).unwrap();
+        self.text = String::from_utf8(renewed.bytes.to_vec()).unwrap();
         self.check(&renewed);
       }
     }

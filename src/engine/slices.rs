@@ -15,9 +15,10 @@ use std::{
 
 use super::judge::Origin;
 use crate::{
-  detect::{Finding, model::Assessment},
+  detect::{Finding, Text, model::Assessment},
   memory::ContentHash,
   os::Clock,
+  store::ScoreKey,
 };
 
 /// How long new text of a file is judged before other work may go first.
@@ -38,6 +39,38 @@ pub struct Memo {
   /// Spans in bytes of the text.
   findings: HashMap<ContentHash, Vec<Finding>>,
   assessed: HashMap<(ContentHash, u32), Option<Assessment>>,
+}
+
+/// The keys by which the encoder's results for the texts of one file are kept, until all of them are known.
+///
+/// A text must be read for its key, because the words of the owner count only where they ask for what it says.
+#[derive(Default)]
+pub(super) struct KeyMemo {
+  path: PathBuf,
+  /// By the text, and by what else decides.
+  keys: HashMap<(ContentHash, ContentHash), ScoreKey>,
+}
+
+impl KeyMemo {
+  /// Continues with a file, or begins with another one.
+  pub(super) fn of(&mut self, path: &Path) {
+    if self.path != path {
+      *self = Self { path: path.to_owned(), keys: HashMap::new() };
+    }
+  }
+
+  /// The key of a text of this origin, computed once.
+  pub(super) fn key(&mut self, text: &[u8], origin: &Origin, turn: &Turn) -> ScoreKey {
+    let compute = || ScoreKey::new(text, &origin.context(&Text::new(text), &[]));
+    let Some(request) = &origin.request else { return compute() };
+    let (request, source) = (request.hash(), origin.source.as_str().as_bytes());
+    let origin = [request.0.as_slice(), source, &[u8::from(origin.observed)]];
+    let of = (ContentHash::of(text), ContentHash::of_parts(origin));
+    *self.keys.entry(of).or_insert_with(|| {
+      turn.comes_further();
+      compute()
+    })
+  }
 }
 
 /// How long one turn at a large file lasts.
@@ -166,6 +199,7 @@ mod tests {
   use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
   use super::*;
+  use crate::provenance::Request;
 
   /// A clock that goes on by four milliseconds whenever it is read.
   #[derive(Debug, Default)]
@@ -190,6 +224,35 @@ mod tests {
       goes_on
     };
     (0..100).take_while(goes_on).count()
+  }
+
+  #[test]
+  fn a_key_is_computed_in_one_turn_and_kept_for_the_next() {
+    let request = Request::new("Keep the address of the garden.", "");
+    let origin = Origin { observed: true, request: Some(request), ..Origin::unknown() };
+    let texts: Vec<String> = (0..50).map(|n| format!("Garden {n} is in Elm Street.")).collect();
+    let mut memo = KeyMemo::default();
+    let mut n_turns = 0;
+    let keys = loop {
+      n_turns += 1;
+      memo.of(Path::new("/w/MEMORY.md"));
+      let turn = Turn::new(Some(Arc::new(|| true)), Arc::new(Steps::default()), Duration::ZERO);
+      let mut key = |text: &String| {
+        let goes_on = !turn.is_over();
+        goes_on.then(|| memo.key(text.as_bytes(), &origin, &turn))
+      };
+      let keys: Vec<ScoreKey> = texts.iter().map_while(&mut key).collect();
+      if keys.len() == texts.len() {
+        break keys;
+      }
+    };
+    assert!((5..=texts.len()).contains(&n_turns), "{n_turns}");
+    for (text, key) in texts.iter().zip(keys) {
+      let text = text.as_bytes();
+      assert_eq!(key, ScoreKey::new(text, &origin.context(&Text::new(text), &[])));
+    }
+    memo.of(Path::new("/w/USER.md"));
+    assert!(memo.keys.is_empty());
   }
 
   #[test]

@@ -1,6 +1,8 @@
 //! A version of a file, compared with what the ledger knows: blocks, fates, judgements, plan.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
@@ -27,8 +29,8 @@ pub(super) const COARSE: &str =
 
 /// A version of a file with all results for it.
 pub struct View {
-  /// The content of the file.
-  pub bytes: Vec<u8>,
+  /// The content of the file, of which there is one copy, because it may be large.
+  pub bytes: Arc<Vec<u8>>,
   /// The hash of `bytes`.
   pub hash: ContentHash,
   /// The segments and blocks of `bytes`.
@@ -56,13 +58,14 @@ pub struct Marking {
 impl View {
   /// A version that differs from a judged one only in markers and placeholders, so that nothing is
   /// fresh.
-  pub fn renewed(bytes: Vec<u8>, rows: &[BlockRow], before: &FileFacts) -> Self {
+  pub fn renewed(bytes: impl Into<Arc<Vec<u8>>>, rows: Vec<BlockRow>, before: &FileFacts) -> Self {
+    let bytes = bytes.into();
     let mut ids = before.ids.clone();
     ids.markers.extend(rows.iter().filter_map(|row| row.marker.clone()));
     ids.markers.extend(rows.iter().map(|row| row.id.clone()));
     let facts = FileFacts {
       known: rows.iter().map(|row| known_block(row, false)).collect(),
-      rows: rows.to_vec(),
+      rows,
       ids,
       gone: before.gone.clone(),
       gaps: before.gaps.clone(),
@@ -153,7 +156,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    bytes: Vec<u8>,
+    bytes: impl Into<Arc<Vec<u8>>>,
   ) -> Result<View, EngineError> {
     self.view(target, row, bytes, Origin::unknown(), None)
   }
@@ -164,7 +167,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    bytes: Vec<u8>,
+    bytes: impl Into<Arc<Vec<u8>>>,
     origin: Origin,
     restored: Option<&RestoredText>,
   ) -> Result<View, EngineError> {
@@ -176,7 +179,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    bytes: Vec<u8>,
+    bytes: impl Into<Arc<Vec<u8>>>,
     origin: Origin,
     restored: Option<&RestoredText>,
     writable: bool,
@@ -186,9 +189,7 @@ impl<F: Fs> Engine<F> {
     // One snapshot of the ledger for all queries about a file: otherwise each query would lock it
     // again.
     let _snapshot = self.ledger.snapshot()?;
-    let placeholders = &mut self.placeholders.borrow_mut();
-    let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
-    let mut read = reader.read((&path, row), bytes, writable)?;
+    let mut read = self.read_version(target, row, bytes, writable)?;
     if let Some(restored) = restored {
       // A person has approved the whole text. Lines of it may be known, because the file had them once.
       read.comparison.renew(&read.document, &read.facts.known, &restored.span);
@@ -199,6 +200,19 @@ impl<F: Fs> Engine<F> {
     let ReadVersion { bytes, document, facts, comparison, .. } = read;
     let hash = ContentHash::of(&bytes);
     Ok(View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false })
+  }
+
+  /// Compares `bytes` with the ledger, without a judgement.
+  pub(super) fn read_version(
+    &self,
+    target: &Target,
+    row: Option<&FileRow>,
+    bytes: impl Into<Arc<Vec<u8>>>,
+    writable: bool,
+  ) -> Result<ReadVersion, EngineError> {
+    let placeholders = &mut self.placeholders.borrow_mut();
+    let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
+    Ok(reader.read((&target.path(), row), bytes.into(), writable)?)
   }
 
   /// The marker mode for this file.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::memory::{
   Block, BlockKind, ContentHash, Line, LineHash,
   block::digest,
+  coarse::{self, Grain, Joiner},
   comments::Hole,
   line::{self, LineKind},
   markdown::Top,
@@ -16,7 +17,7 @@ use crate::memory::{
 pub(crate) struct Builder<'a> {
   bytes: &'a [u8],
   holes: &'a [Hole],
-  blocks: Vec<Block>,
+  out: Out<'a>,
   open: Option<Block>,
   /// Blank lines that belong to the open block if another line of it follows.
   blank: Vec<usize>,
@@ -24,13 +25,37 @@ pub(crate) struct Builder<'a> {
   end: usize,
 }
 
+/// What becomes of the blocks.
+enum Out<'a> {
+  /// They are only counted, without their lines.
+  Counted(usize),
+  Joined(Joiner<'a>),
+}
+
+impl Out<'_> {
+  fn n_blocks(self) -> usize {
+    if let Self::Counted(n_blocks) = self { n_blocks } else { 0 }
+  }
+
+  fn blocks(self) -> (Vec<Block>, bool) {
+    if let Self::Joined(joiner) = self { joiner.finish() } else { Default::default() }
+  }
+}
+
 impl<'a> Builder<'a> {
-  /// The blocks of a file, without their markers.
-  pub(crate) fn build(bytes: &'a [u8], holes: &'a [Hole], outline: &Outline) -> Vec<Block> {
-    let mut builder =
-      Self { bytes, holes, blocks: Vec::new(), open: None, blank: Vec::new(), end: 0 };
-    builder.walk(&outline.lines, outline.front, &outline.tops);
-    builder.blocks
+  /// The blocks of a file, without their markers; also whether neighbours were joined, because they are too many.
+  pub(crate) fn build(bytes: &'a [u8], holes: &'a [Hole], outline: &Outline) -> (Vec<Block>, bool) {
+    let walked = |out| {
+      let mut builder = Self { bytes, holes, out, open: None, blank: Vec::new(), end: 0 };
+      builder.walk(&outline.lines, outline.front, &outline.tops);
+      builder.out
+    };
+    // A block has a line of text. Where there may be too many, they are counted first, because all of them at one
+    // time would take up to a hundred times the memory of their bytes.
+    let most = coarse::most_blocks(bytes.len());
+    let n_lines = outline.lines.iter().filter(|line| !line.blank).count();
+    let n_blocks = if n_lines > most { walked(Out::Counted(0)).n_blocks() } else { 0 };
+    walked(Out::Joined(Joiner::new(bytes, holes, Grain::of(n_blocks, most)))).blocks()
   }
 
   fn walk(&mut self, lines: &[TextLine], front: usize, tops: &[Top]) {
@@ -91,7 +116,7 @@ impl<'a> Builder<'a> {
   fn start(&mut self, kind: BlockKind, open_ended: bool, start_line: usize) {
     self.open = Some(Block {
       kind,
-      parts: Vec::with_capacity(1),
+      parts: Vec::new(),
       lines: Vec::new(),
       body: 0,
       hash: ContentHash([0; 32]),
@@ -106,7 +131,15 @@ impl<'a> Builder<'a> {
 
   fn add(&mut self, text: &TextLine) {
     let Some(open) = &mut self.open else { return };
+    if matches!(self.out, Out::Counted(_)) {
+      return;
+    }
     open.end_line = text.number;
+    // Most blocks have one line and one part, and a vector makes room for four.
+    if open.lines.is_empty() {
+      open.lines.reserve_exact(1);
+      open.parts.reserve_exact(1);
+    }
     let mut push = |part: Range<usize>| match open.parts.last_mut() {
       _ if part.is_empty() => {}
       Some(last) if last.end == part.start => last.end = part.end,
@@ -149,7 +182,12 @@ impl<'a> Builder<'a> {
   fn finish(&mut self) {
     let Some(mut block) = self.open.take() else { return };
     self.end = 0;
-    digest(&mut block, self.bytes);
-    self.blocks.push(block);
+    match &mut self.out {
+      Out::Counted(n_blocks) => *n_blocks += 1,
+      Out::Joined(joiner) => {
+        digest(&mut block, self.bytes);
+        joiner.add(block);
+      }
+    }
   }
 }

@@ -64,37 +64,58 @@ pub(crate) fn spread(bytes: &[u8]) -> u64 {
 }
 
 /// Joins neighbours where there are too many blocks. Comments of memfw between them keep them apart.
-pub(crate) fn join(blocks: Vec<Block>, bytes: &[u8], holes: &[Hole]) -> (Vec<Block>, bool) {
-  let Some(grain) = Grain::of(blocks.len(), most_blocks(bytes.len())) else {
-    return (blocks, false);
-  };
-  let mut units: Vec<Block> = Vec::new();
-  let mut count = 0;
-  let mut hole = 0;
-  for block in blocks {
+pub(crate) struct Joiner<'a> {
+  bytes: &'a [u8],
+  holes: &'a [Hole],
+  grain: Option<Grain>,
+  units: Vec<Block>,
+  /// The blocks of the last unit; 0 if it is complete.
+  count: usize,
+  /// The first hole that is not before the last unit.
+  hole: usize,
+}
+
+impl<'a> Joiner<'a> {
+  /// Without a `grain`, each block is its own unit.
+  pub(crate) const fn new(bytes: &'a [u8], holes: &'a [Hole], grain: Option<Grain>) -> Self {
+    Self { bytes, holes, grain, units: Vec::new(), count: 0, hole: 0 }
+  }
+
+  /// Adds the next block of the file.
+  pub(crate) fn add(&mut self, block: Block) {
+    let Some(grain) = self.grain else { return self.units.push(block) };
     let start = block.parts.first().map_or(0, |part| part.start);
-    let gap = units.last().and_then(|unit| unit.parts.last()).map_or(start, |part| part.end)..start;
-    while holes.get(hole).is_some_and(|hole| hole.span.end <= gap.start) {
-      hole += 1;
+    let last = self.units.last_mut();
+    let gap =
+      last.as_ref().and_then(|unit| unit.parts.last()).map_or(start, |part| part.end)..start;
+    while self.holes.get(self.hole).is_some_and(|hole| hole.span.end <= gap.start) {
+      self.hole += 1;
     }
-    let is_apart = holes.get(hole).is_some_and(|hole| hole.span.start <= gap.end)
+    let is_apart = self.holes.get(self.hole).is_some_and(|hole| hole.span.start <= gap.end)
       || block.kind == BlockKind::FrontMatter
-      || units.last().is_some_and(|unit| unit.kind == BlockKind::FrontMatter);
-    count = if is_apart { 1 } else { count + 1 };
+      || last.as_ref().is_some_and(|unit| unit.kind == BlockKind::FrontMatter);
+    self.count = if is_apart { 1 } else { self.count + 1 };
     let first = block.norm_hash.0.first_chunk().copied().unwrap_or_default();
-    let ends = grain.ends(count, u64::from_le_bytes(first));
-    match units.last_mut() {
-      Some(unit) if count > 1 => add(unit, block, bytes, gap),
-      _ => units.push(block),
+    let ends = grain.ends(self.count, u64::from_le_bytes(first));
+    match last {
+      Some(unit) if self.count > 1 => add(unit, block, self.bytes, gap),
+      _ => self.units.push(block),
     }
     if ends {
-      count = 0;
+      self.count = 0;
     }
   }
-  for unit in &mut units {
-    digest(unit, bytes);
+
+  /// The units; also whether neighbours were joined.
+  pub(crate) fn finish(mut self) -> (Vec<Block>, bool) {
+    if self.grain.is_some() {
+      for unit in &mut self.units {
+        unit.lines.shrink_to_fit();
+        digest(unit, self.bytes);
+      }
+    }
+    (self.units, self.grain.is_some())
   }
-  (units, true)
 }
 
 /// Adds a block to the unit before it; `gap` contains only blank lines.

@@ -9,7 +9,6 @@ use std::ops::Range;
 use crate::memory::{
   Block, BlockId, KnownBlock,
   builder::Builder,
-  coarse,
   comments::{self, Comments, Continued, Hole, HoleKind, Known},
   grown, line,
   markdown::Enclosure,
@@ -70,8 +69,7 @@ impl Document {
       comments::find(bytes, start, known);
     let text = std::str::from_utf8(bytes).ok();
     let outline = Outline::of(bytes, text, start, &holes);
-    let blocks = Builder::build(bytes, &holes, &outline);
-    let (mut blocks, joined) = coarse::join(blocks, bytes, &holes);
+    let (mut blocks, joined) = Builder::build(bytes, &holes, &outline);
     let coarse = joined || outline.coarse;
     enclose(&mut blocks, &holes, &enclosures);
     let segments = tile(bytes.len(), start, &blocks, holes);

@@ -4,7 +4,7 @@
 //! blocks that only moved, only their position.
 #![forbid(unsafe_code)]
 
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, ToSql, params};
 
 use super::{
   BlockRow, Micros, Revision,
@@ -14,6 +14,14 @@ use super::{
 };
 use crate::memory::BlockId;
 
+/// The columns of the content of a row, in the order of the parameters of [`execute`].
+macro_rules! columns {
+  () => {
+    "file, ordinal, start_line, end_line, hash, norm_hash, lines, marker, codes, score, findings, line_hash,
+     state, state_at"
+  };
+}
+
 /// Adds a block with its revisions, unless its id is in use.
 pub(super) fn insert(
   conn: &Connection,
@@ -21,14 +29,29 @@ pub(super) fn insert(
   row: &BlockRow,
   at: Micros,
 ) -> Result<(), Fault> {
-  let mut statement = conn.prepare_cached(
-    "INSERT INTO block (id, file, present, ordinal, start_line, end_line, hash, norm_hash, lines,
-       marker, state, state_at, codes, score, findings, line_hash)
-     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+  let mut statement = conn.prepare_cached(concat!(
+    "INSERT INTO block (",
+    columns!(),
+    ", id, present)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 1)
      ON CONFLICT (id) DO NOTHING",
-  )?;
-  let inserted = statement.execute(params![
-    row.id.as_str(),
+  ))?;
+  match execute(&mut statement, file, row, at, &row.id.as_str())? {
+    0 => Ok(()),
+    _ => write_revisions(conn, conn.last_insert_rowid(), &[], &row.revisions),
+  }
+}
+
+/// Executes a statement whose parameters 1 to 14 are the content of a row, in the order of `columns`,
+/// and whose last one says which row it is.
+fn execute(
+  statement: &mut CachedStatement<'_>,
+  file: i64,
+  row: &BlockRow,
+  at: Micros,
+  which: &dyn ToSql,
+) -> Result<usize, Fault> {
+  Ok(statement.execute(params![
     file,
     row.ordinal,
     row.start_line,
@@ -37,17 +60,14 @@ pub(super) fn insert(
     row.norm_hash.0,
     join_lines(&row.lines),
     row.marker.as_ref().map(BlockId::as_str),
-    row.state.as_str(),
-    at,
     column::join_codes(&row.codes),
     column::score(row.score),
     row.findings.as_json(),
     HASH_LEN,
-  ])?;
-  match inserted {
-    0 => Ok(()),
-    _ => write_revisions(conn, conn.last_insert_rowid(), &[], &row.revisions),
-  }
+    row.state.as_str(),
+    at,
+    which,
+  ])?)
 }
 
 /// Writes what differs from the row as it is.
@@ -60,30 +80,13 @@ pub(super) fn update(
 ) -> Result<(), Fault> {
   let old = &stored.row;
   if !same_content(old, row) {
-    conn
-      .prepare_cached(
-        "UPDATE block SET file = ?2, ordinal = ?3, start_line = ?4, end_line = ?5, hash = ?6,
-           norm_hash = ?7, lines = ?8, marker = ?9, codes = ?10, score = ?11, findings = ?12,
-           state_at = iif(state = ?13, state_at, ?14), state = ?13, line_hash = ?15
-         WHERE key = ?1",
-      )?
-      .execute(params![
-        stored.key,
-        file,
-        row.ordinal,
-        row.start_line,
-        row.end_line,
-        row.hash.0,
-        row.norm_hash.0,
-        join_lines(&row.lines),
-        row.marker.as_ref().map(BlockId::as_str),
-        column::join_codes(&row.codes),
-        column::score(row.score),
-        row.findings.as_json(),
-        row.state.as_str(),
-        at,
-        HASH_LEN,
-      ])?;
+    let mut statement = conn.prepare_cached(concat!(
+      "UPDATE block SET (",
+      columns!(),
+      ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, iif(state = ?13, state_at, ?14))
+       WHERE key = ?15",
+    ))?;
+    execute(&mut statement, file, row, at, &stored.key)?;
   } else if (old.ordinal, old.start_line, old.end_line)
     != (row.ordinal, row.start_line, row.end_line)
   {

@@ -14,6 +14,8 @@ pub enum PartKind {
   AgentRecords,
   /// The configuration of memfw.
   Configuration,
+  /// Who can change the configuration of memfw.
+  ConfigurationOwner,
   /// Finding the agent's workspaces.
   Discovery,
   /// Comparing texts by an embedding.

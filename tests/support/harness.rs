@@ -157,6 +157,7 @@ impl Harness<RealFs> {
       files: vec![],
       notes: vec![],
       unreadable: vec![],
+      distrust: None,
       helpers,
       is_complete: true,
     };

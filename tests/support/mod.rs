@@ -21,7 +21,7 @@ pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
   harness::{Ahead, Harness, ledger_in},
-  inside::settle,
+  inside::{Inside, Stage, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
   terminal::Terminal,

@@ -14,12 +14,14 @@
 
 mod network;
 mod numbers;
+mod packed;
 mod weights;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::{
   network::Desk,
+  packed::Packed,
   weights::{Upper, Weights},
 };
 use super::{Damage, Logits, Tokenizer};
@@ -30,9 +32,6 @@ pub const MAX_TOKENS: usize = 128;
 /// The pieces that are read of what is known about a text, the first and the last included: as many as in
 /// training.
 pub const MAX_CONTEXT: usize = 40;
-
-/// A larger file is not one of memfw's, in bytes without compression.
-const MAX_MODEL: usize = 64 << 20;
 
 /// A model with its vocabulary.
 pub struct Encoder {
@@ -53,17 +52,14 @@ impl Encoder {
   /// their vocabulary.
   pub fn load(model: &[u8], authority: &[u8], vocabulary: &'static [u8]) -> Result<Self, Damage> {
     let tokenizer = Tokenizer::load(vocabulary)?;
-    let unpacked = |name, packed| {
-      let unpacked = zstd::bulk::decompress(packed, MAX_MODEL);
-      unpacked.map_err(|_error| Damage::new(name, "it cannot be decompressed"))
-    };
-    let model = unpacked("encoder", model)?;
-    let weights = Weights::read(&model);
+    let unpacked =
+      |name, file| Packed::new(file).ok_or(Damage::new(name, "it cannot be decompressed"));
+    let weights = Weights::read(unpacked("encoder", model)?);
     let weights = weights.ok_or(Damage::new("encoder", "it is not of the expected shape"))?;
     if !weights.cover(tokenizer.pieces(), MAX_TOKENS) {
       return Err(Damage::new("encoder", "it does not fit the vocabulary"));
     }
-    let upper = Upper::read(&unpacked("authority", authority)?, &weights);
+    let upper = Upper::read(unpacked("authority", authority)?, &weights);
     let upper = upper.ok_or(Damage::new("authority", "it does not fit the encoder"))?;
     let encoder = Self { weights, upper, tokenizer };
     // Files that cannot be run are found here and not in the middle of the work.

@@ -205,12 +205,9 @@ impl LexiconBuilder {
 
   /// Builds what finds the words.
   pub(crate) fn build(self) -> Result<Lexicon, String> {
-    let mut starts = Trie::new();
-    for (number, word) in self.starts.texts.iter().enumerate() {
-      starts.insert(word, number).ok_or("there are too many words")?;
-    }
+    let starts = Trie::of(self.starts.texts.iter().map(String::as_str));
     Ok(Lexicon {
-      starts,
+      starts: starts.ok_or("there are too many words")?,
       start_uses: self.starts.uses,
       anywhere: Words::new(self.anywhere)?,
       wide: Words::new(self.wide)?,

@@ -6,20 +6,45 @@
 
 /// Kinds of bytes that words are made of; all others end a walk.
 const CLASSES: usize = 64;
-/// The root, and "no way on".
+/// The root, which no way leads to, so it also means "no way on".
 const NONE: u16 = 0;
 
-/// Words by their letters.
+/// Words by their letters. Letters after which nothing is to be decided are kept in a row, because most words have a
+/// long end that no other word shares: a table for each letter would take ten times as much memory.
 #[derive(Debug)]
 pub(crate) struct Trie {
-  /// For each node and kind of byte, the next node; for the kind of no word, the number of the word
-  /// that ends there, plus one. Both in one row, because a row is a cache miss.
-  next: Vec<[u16; CLASSES]>,
+  /// The first is the root.
+  nodes: Vec<Node>,
+  /// For each kind of byte, the next node. A row is a cache miss.
+  rows: Vec<[u16; CLASSES]>,
+  /// The kinds of the letters of all nodes.
+  letters: Vec<u8>,
   /// For each two kinds of bytes, the kinds that can follow them at the start of a word, a bit each; a word of one
   /// or two bytes is followed by all.
   triples: Vec<u64>,
   /// For each byte, [`PART`] and [`FIRST`].
   bytes: [u8; 256],
+}
+
+/// Letters that follow one another in all words that lead here, and what comes after them.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+  /// Where its letters begin, and how many they are.
+  start: u32,
+  len: u16,
+  /// The number of the word that ends after them, plus one.
+  word: u16,
+  ways: Ways,
+}
+
+/// The ways on from a node.
+#[derive(Clone, Copy, Debug)]
+enum Ways {
+  End,
+  /// One node, which begins with the next letter.
+  One(u16),
+  /// A row, in which the next letter has a node that begins behind it.
+  Row(u16),
 }
 
 /// The byte is part of words.
@@ -79,25 +104,35 @@ static CLASS: [u8; 256] = {
 };
 
 impl Trie {
-  /// A trie without words.
-  pub(crate) fn new() -> Self {
-    Self {
-      next: vec![[NONE; CLASSES]],
+  /// A trie of these words; `None` when there is no room for all.
+  pub(crate) fn of<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Self> {
+    let mut trie = Self {
+      nodes: Vec::new(),
+      rows: Vec::new(),
+      letters: Vec::new(),
       triples: vec![0; CLASSES * CLASSES],
       bytes: std::array::from_fn(|byte| if is_word(byte as u8) { PART } else { 0 }),
+    };
+    let mut sorted = Vec::new();
+    for (number, word) in words.into_iter().enumerate() {
+      let kinds: Vec<u8> = word.bytes().map(|byte| class(byte) as u8).collect();
+      if kinds.contains(&0) {
+        return None;
+      }
+      trie.note_start(&kinds)?;
+      sorted.push((kinds, u16::try_from(number + 1).ok()?));
     }
+    sorted.sort();
+    trie.grow(&sorted, 0, true)?;
+    trie.nodes.shrink_to_fit();
+    trie.rows.shrink_to_fit();
+    trie.letters.shrink_to_fit();
+    Some(trie)
   }
 
-  /// Whether a trie can hold `word`: ASCII that begins with a sign, or with a letter when it needs
-  /// an edge on its left.
-  pub(crate) fn takes(word: &str, left_edge: bool) -> bool {
-    let starts = word.as_bytes().first().is_some_and(|b| left_edge || !is_word(*b));
-    starts && word.bytes().all(|b| class(b) != 0)
-  }
-
-  /// Adds a word; `None` when there is no room.
-  pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
-    let mut kinds = word.bytes().map(class);
+  /// Notes with what a word begins.
+  fn note_start(&mut self, kinds: &[u8]) -> Option<()> {
+    let mut kinds = kinds.iter().copied().map(usize::from);
     let first = kinds.next()?;
     let row = first * CLASSES;
     if let Some(second) = kinds.next() {
@@ -111,20 +146,55 @@ impl Trie {
         *marks |= FIRST;
       }
     }
-    let mut node = 0;
-    for byte in word.bytes() {
-      let way = *self.next.get(node)?.get(class(byte))?;
-      node = if way == NONE {
-        let new = u16::try_from(self.next.len()).ok()?;
-        self.next.push([NONE; CLASSES]);
-        *self.next.get_mut(node)?.get_mut(class(byte))? = new;
-        usize::from(new)
-      } else {
-        usize::from(way)
-      };
-    }
-    *self.next.get_mut(node)?.first_mut()? = u16::try_from(number + 1).ok()?;
     Some(())
+  }
+
+  /// Adds the node of these words, which are sorted and equal in their first `depth` letters; returns its index. The
+  /// root has no letters of its own.
+  fn grow(&mut self, words: &[(Vec<u8>, u16)], depth: usize, is_root: bool) -> Option<u16> {
+    let index = u16::try_from(self.nodes.len()).ok()?;
+    let (first, last) = match words {
+      [] => (&[][..], &[][..]),
+      [(only, _)] => (only.as_slice(), only.as_slice()),
+      [(first, _), .., (last, _)] => (first.as_slice(), last.as_slice()),
+    };
+    let common = first.iter().zip(last).take_while(|(one, other)| one == other).count();
+    let end = if is_root { depth } else { common };
+    let letters = first.get(depth..end)?;
+    let start = u32::try_from(self.letters.len()).ok()?;
+    self.letters.extend(letters);
+    let len = u16::try_from(letters.len()).ok()?;
+    self.nodes.push(Node { start, len, word: 0, ways: Ways::End });
+    // A word that ends here is sorted before those that go on; of equal words the last one counts.
+    let n_ended = words.iter().take_while(|(word, _)| word.len() == end).count();
+    let (ended, longer) = words.split_at_checked(n_ended)?;
+    let word = ended.last().map_or(0, |(_, number)| *number);
+    let letter = |word: &(Vec<u8>, u16)| word.0.get(end).copied();
+    let mut groups = longer.chunk_by(|one, other| letter(one) == letter(other));
+    let ways = match (groups.next(), groups.next()) {
+      (None, _) => Ways::End,
+      (Some(group), None) if !is_root => Ways::One(self.grow(group, end, false)?),
+      _ => {
+        let row = self.rows.len();
+        self.rows.push([NONE; CLASSES]);
+        for group in longer.chunk_by(|one, other| letter(one) == letter(other)) {
+          let kind = group.first().and_then(letter)?;
+          let next = self.grow(group, end + 1, false)?;
+          *self.rows.get_mut(row)?.get_mut(usize::from(kind))? = next;
+        }
+        Ways::Row(u16::try_from(row).ok()?)
+      }
+    };
+    let node = self.nodes.get_mut(usize::from(index))?;
+    (node.word, node.ways) = (word, ways);
+    Some(index)
+  }
+
+  /// Whether a trie can hold `word`: ASCII that begins with a sign, or with a letter when it needs
+  /// an edge on its left.
+  pub(crate) fn takes(word: &str, left_edge: bool) -> bool {
+    let starts = word.as_bytes().first().is_some_and(|b| left_edge || !is_word(*b));
+    starts && word.bytes().all(|b| class(b) != 0)
   }
 
   /// Calls `found` with number, start and end of every word that starts at the start of a word or
@@ -164,21 +234,35 @@ impl Trie {
 
   /// Walks from `start` as far as the trie has nodes.
   fn walk(&self, text: &[u8], start: usize, found: &mut impl FnMut(usize, usize, usize)) {
-    let mut row = self.next.first();
+    let mut node = self.nodes.first();
     let mut at = start;
-    while let Some(ways) = row {
-      let [end, ..] = *ways;
-      if end != 0 {
-        found(usize::from(end) - 1, start, at);
-      }
-      let Some(&byte) = text.get(at) else { return };
-      let kind = kind(byte);
-      let way = ways.get(kind).copied().unwrap_or(NONE);
-      if kind == 0 || way == NONE {
+    while let Some(&Node { start: from, len, word, ways }) = node {
+      let (from, len) = (from as usize, usize::from(len));
+      let letters = self.letters.get(from..from + len).unwrap_or_default();
+      let next = text.get(at..at + len).unwrap_or_default();
+      let is_same = |(byte, letter): (&u8, &u8)| kind(*byte) == usize::from(*letter);
+      if len > 0 && (next.len() != len || !next.iter().zip(letters).all(is_same)) {
         return;
       }
-      row = self.next.get(usize::from(way));
-      at += 1;
+      at += len;
+      if word != 0 {
+        found(usize::from(word) - 1, start, at);
+      }
+      node = match ways {
+        Ways::End => return,
+        Ways::One(only) => self.nodes.get(usize::from(only)),
+        Ways::Row(row) => {
+          let (Some(row), Some(&byte)) = (self.rows.get(usize::from(row)), text.get(at)) else {
+            return;
+          };
+          let way = row.get(kind(byte)).copied().unwrap_or(NONE);
+          if way == NONE {
+            return;
+          }
+          at += 1;
+          self.nodes.get(usize::from(way))
+        }
+      };
     }
   }
 }
@@ -198,11 +282,9 @@ mod tests {
 
   #[test]
   fn words_are_found_at_the_starts_of_words() {
-    let mut trie = Trie::new();
-    for (number, word) in ["me", "message", "send", "send to"].into_iter().enumerate() {
-      assert!(Trie::takes(word, true));
-      trie.insert(word, number).unwrap();
-    }
+    let words = ["me", "message", "send", "send to"];
+    assert!(words.iter().all(|word| Trie::takes(word, true)));
+    let trie = Trie::of(words).unwrap();
     let mut found = Vec::new();
     trie.scan(b"some Message: SEND to me", |number, start, end| found.push((number, start, end)));
     assert_eq!(found, [(0, 5, 7), (1, 5, 12), (2, 14, 18), (3, 14, 21), (0, 22, 24)]);
@@ -211,11 +293,8 @@ mod tests {
 
   #[test]
   fn words_are_found_across_the_edges_of_blocks() {
-    let mut trie = Trie::new();
-    let words = ["a", "an", "and", "send to", ".env", "*"];
-    for (number, word) in words.into_iter().enumerate() {
-      trie.insert(word, number).unwrap();
-    }
+    let words = ["a", "an", "and", "send", "send to", "sender", ".env", "*", "endless", "envy"];
+    let trie = Trie::of(words).unwrap();
     let text = "x_and an a send to .env* xsend to and.env b-an ";
     for shift in 0..2 * BLOCK {
       let text = format!("{}{text}{}", "-".repeat(shift), "z".repeat(shift));

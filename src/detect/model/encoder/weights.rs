@@ -8,10 +8,13 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use rten_gemm::{GemmExecutor, PackedBMatrix};
-use rten_onnx::onnx::{DataType, ModelProto, TensorProto};
+use rten_onnx::{
+  onnx::{DataType, ModelProto, TensorProto},
+  protobuf::{DecodeMessage as _, ReadPos, ValueReader},
+};
 use rten_tensor::NdTensorView;
 
-use super::numbers::LANES;
+use super::{numbers::LANES, packed::Packed};
 
 /// Multiplies bytes exactly, with whatever instructions there are.
 pub(super) type Multiplier = GemmExecutor<u8, i8, i32>;
@@ -73,7 +76,7 @@ pub(super) struct Upper {
 
 impl Upper {
   /// The layers in this file, or nothing where it does not fit an encoder.
-  pub(super) fn read(model: &[u8], below: &Weights) -> Option<Self> {
+  pub(super) fn read(model: Packed<'_>, below: &Weights) -> Option<Self> {
     let file = File::of(model)?;
     let n_layers = below.layers.len();
     let shared = (0..n_layers).find(|n| file.has(&format!("layer.{}.", n + 1)))?;
@@ -91,7 +94,7 @@ impl Upper {
 
 impl Weights {
   /// The weights in this file, or nothing where it is not of the expected shape.
-  pub(super) fn read(model: &[u8]) -> Option<Self> {
+  pub(super) fn read(model: Packed<'_>) -> Option<Self> {
     let file = File::of(model)?;
     let embedded_norm = file.norm("hidden.0")?;
     let width = embedded_norm.bias.len();
@@ -142,8 +145,11 @@ struct File {
 }
 
 impl File {
-  fn of(model: &[u8]) -> Option<Self> {
-    let graph = ModelProto::parse_buf(model).ok()?.graph?;
+  fn of(mut model: Packed<'_>) -> Option<Self> {
+    let graph = ModelProto::decode(ValueReader::new(ReadPos::new(&mut model))).ok()?.graph?;
+    if !model.is_at_end() {
+      return None;
+    }
     let tensors = graph.initializer.into_iter();
     let named = tensors.filter_map(|tensor| Some((tensor.name.clone()?, tensor)));
     Some(Self { tensors: named.collect() })
@@ -258,7 +264,11 @@ pub(super) mod tests {
     let tensors = &mut model.graph.as_mut().unwrap().initializer;
     let wanted = |tensor: &&mut TensorProto| names.contains(&tensor.name.as_deref().unwrap());
     assert_eq!(tensors.iter_mut().filter(wanted).map(change).count(), names.len());
-    Weights::read(&model.write_buf().unwrap())
+    Weights::read(Packed::new(&packed(&model.write_buf().unwrap())).unwrap())
+  }
+
+  fn packed(model: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(model, 1).unwrap()
   }
 
   /// The tiny model as a file of upper layers: its only layer, and an output made of one of its own.
@@ -278,13 +288,25 @@ pub(super) mod tests {
   #[test]
   fn upper_layers_are_those_of_the_same_encoder() {
     let below = with(&[], |_tensor| {}).unwrap();
-    let found = Upper::read(&upper(), &below).unwrap();
+    let read = |model: &[u8]| Upper::read(Packed::new(&packed(model)).unwrap(), &below);
+    let found = read(&upper()).unwrap();
     assert_eq!((found.shared, found.layers.len(), found.output.len()), (0, 1, 64));
-    assert!(Upper::read(TINY, &below).is_none(), "it has no such output");
+    assert!(read(TINY).is_none(), "it has no such output");
   }
 
   fn raw(tensor: &TensorProto) -> std::cell::RefMut<'_, Vec<u8>> {
     tensor.raw_data.as_ref().unwrap().borrow_mut()
+  }
+
+  #[test]
+  fn a_file_that_is_cut_off_or_continued_is_refused() {
+    let whole = packed(TINY);
+    let read = |file: &[u8]| Packed::new(file).and_then(Weights::read).is_some();
+    assert!(read(&whole));
+    for length in (0..whole.len()).step_by(whole.len() / 40).chain([whole.len() - 1]) {
+      assert!(!read(&whole[..length]), "{length}");
+    }
+    assert!(!read(&[whole.as_slice(), b"more"].concat()));
   }
 
   #[test]
