@@ -100,6 +100,8 @@ fn usage(mut error: clap::Error) -> ExitCode {
     if !meant.is_empty() {
       // One suggestion is enough, and this one is the better guess.
       error.remove(ContextKind::SuggestedSubcommand);
+      // The empty list of further tips is printed as an empty line.
+      error.remove(ContextKind::Suggested);
     }
     // An argument may be a hostile file name, and clap repeats it unescaped.
     complain(&Escape::default().keep_lines().apply(error.render().to_string()));

@@ -5,6 +5,8 @@
 //! has journalled both images before.
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 use super::{
   fs::{FsError, MemoryFile},
   lease,
@@ -123,8 +125,8 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
       return Recovery::Done;
     }
     rewrite(new, current, torn_until(current, base, new, base.len()))
-  } else if let Some(others) = changed_in_tail(current, base, new) {
-    Recovery::Rewrite([new, &others].concat())
+  } else if let Some(file) = changed_in_lines(current, base, new) {
+    Recovery::Rewrite(file)
   } else if current.starts_with(new) {
     Recovery::Done
   } else if is_mixture(current, base, new, new.len()) {
@@ -134,26 +136,51 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   }
 }
 
-/// What others have written into the tail of the base that a missing truncation left, and after it; `None` where the
-/// file has no such tail. Lines of the tail as the base has them are not theirs.
-fn changed_in_tail(current: &[u8], base: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+/// The file that should be there, where a truncation is missing and others have overwritten lines since; `None` where
+/// lines do not show that the new content was written over the base. Lines of the tail as the base has them are not
+/// theirs.
+fn changed_in_lines(current: &[u8], base: &[u8], new: &[u8]) -> Option<Vec<u8>> {
   // If the base begins with the new content, another program may have written the base again.
-  if base.starts_with(new) || !current.starts_with(new) {
+  if base.starts_with(new) {
     return None;
   }
   let tail = current.get(new.len()..base.len())?;
-  let (mut others, mut n_left, mut at) = (Vec::new(), 0, new.len());
-  for line in tail.split_inclusive(|byte| *byte == b'\n') {
-    let end = at + line.len();
-    if base.get(at..end) == Some(line) {
-      n_left += line.len();
+  let (mut file, mut written, mut others) = (Vec::with_capacity(current.len()), 0, 0);
+  for (span, line) in lines_at(new, 0) {
+    let now = current.get(span.clone())?;
+    let old = base.get(span)?;
+    if now == line || is_mixture(now, old, line, line.len()) {
+      file.extend_from_slice(line);
     } else {
-      others.extend_from_slice(line);
+      others += now.len();
+      file.extend_from_slice(now);
     }
-    at = end;
+    if now == line && now != old {
+      written += now.len();
+    }
   }
-  others.extend_from_slice(current.get(base.len()..).unwrap_or_default());
-  (n_left >= EVIDENCE).then_some(others)
+  if others > 0 && written < EVIDENCE.max(others) {
+    return None;
+  }
+  let mut left = 0;
+  for (span, line) in lines_at(tail, new.len()) {
+    if base.get(span) == Some(line) {
+      left += line.len();
+    } else {
+      file.extend_from_slice(line);
+    }
+  }
+  file.extend_from_slice(current.get(base.len()..).unwrap_or_default());
+  (left >= EVIDENCE).then_some(file)
+}
+
+/// The lines of a text that begins at `at` of its file, and where they are.
+fn lines_at(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+  text.split_inclusive(|byte| *byte == b'\n').scan(at, |end, line| {
+    let start = *end;
+    *end += line.len();
+    Some((start..*end, line))
+  })
 }
 
 /// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before

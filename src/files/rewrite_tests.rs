@@ -319,3 +319,24 @@ fn a_line_that_was_overwritten_in_the_rest_of_a_shrunk_file_stays_alone() {
   let current = str::from_utf8(base).unwrap().replace("- third", "- other");
   assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Done);
 }
+
+#[test]
+fn a_line_that_was_overwritten_in_the_new_part_of_a_shrunk_file_stays_and_the_rest_goes() {
+  let base = b"# Notes\n\n- a line that is taken out\n- the first line\n- the second line\n- the third line\n";
+  let new = b"# Notes\n\n- the first line\n- the second line\n- the third line\n";
+  let torn = str::from_utf8(&[&new[..], &base[new.len()..]].concat()).unwrap().to_owned();
+  for added in ["", "- appended\n"] {
+    let current = torn.replacen("the second", "an altered", 1) + added;
+    let expected = str::from_utf8(new).unwrap().replace("the second", "an altered") + added;
+    let recovery = recover_reshape(current.as_bytes(), base, new);
+    assert_eq!(recovery, Recovery::Rewrite(expected.into_bytes()));
+  }
+  // Most lines are others': nothing shows that the edit has been written.
+  let lines = ["the first", "the second", "the third"].into_iter().zip([
+    "our first",
+    "our second",
+    "our third",
+  ]);
+  let current = lines.fold(torn, |text, (old, new)| text.replacen(old, new, 1));
+  assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Foreign);
+}

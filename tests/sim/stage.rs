@@ -20,7 +20,7 @@ use memfw::{
   seal::MasterKey,
   store::{Access, Ledger},
 };
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 
 use super::rng::Rng;
 
@@ -288,7 +288,10 @@ impl Log {
       return false;
     }
     let probe = self.probe.lock().unwrap();
-    probe.execute_batch("BEGIN IMMEDIATE").and_then(|()| probe.execute_batch("ROLLBACK")).is_err()
+    let begun =
+      probe.execute_batch("BEGIN IMMEDIATE").and_then(|()| probe.execute_batch("ROLLBACK"));
+    // While the ledger is away, nothing can be begun.
+    begun.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
   }
 
   /// Strikes out all operations as if they were finished.
