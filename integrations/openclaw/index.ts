@@ -4,6 +4,7 @@
 import { command } from './chat.js';
 import { type Fields, flag, name, record, string } from './checked.js';
 import { Heard } from './heard.js';
+import { type Complete, Judge } from './judge.js';
 import { installed, leadsInto, OWN_FILES } from './installed.js';
 import { Link } from './link.js';
 import { FRAMES, namesOf, READERS, Reads, type Starts } from './reads.js';
@@ -19,7 +20,8 @@ const MAX_TITLE = 80;
 const MAX_DESCRIPTION = 512;
 
 interface Api {
-  pluginConfig?: { program?: string; timeoutMs?: number; reads?: boolean; readTimeoutMs?: number };
+  pluginConfig?: { program?: string; timeoutMs?: number; reads?: boolean; readTimeoutMs?: number; judge?: boolean };
+  runtime?: { llm?: { complete?: Complete } };
   logger?: { warn?: (text: string) => void };
   registerHook?(name: string, handler: (event: unknown) => Promise<void>, options: object): void;
   registerCommand?(command: object): void;
@@ -34,6 +36,7 @@ interface Api {
 /** What all copies of the plugin in a process share. */
 interface Shared {
   links: Map<string, Link>;
+  judges: Map<string, Judge>;
   heard: Heard;
   starts: Starts;
   /** What only the hooks of a run know, by run; old runs go first. */
@@ -43,8 +46,9 @@ interface Shared {
 // OpenClaw loads a plugin several times in one process, each time from a copy of its files, also to list it; the
 // hooks of one run may be those of several copies (2026.9.6). Nothing is started before a hook runs.
 const place = globalThis as { [key: symbol]: Shared | undefined };
-const { links, heard, starts, runs } = (place[Symbol.for('memfw.openclaw.1')] ??= {
+const { links, judges, heard, starts, runs } = (place[Symbol.for('memfw.openclaw.1')] ??= {
   links: new Map(),
+  judges: new Map(),
   heard: new Heard(),
   starts: new Map(),
   runs: new Map(),
@@ -201,6 +205,17 @@ export default {
     api.on('after_tool_call', (event, context) =>
       safely('an answer was not noted', () => heard.answer(sessionOf(record(context) ?? {}), record(event) ?? {})),
     );
+
+    if (config.judge !== false) {
+      const judge = judges.get(program) ?? new Judge(program, own.env, warn);
+      judges.set(program, judge);
+      // Looked up when a question is answered: a copy of the plugin that is only listed has no model.
+      const complete: Complete = async (request) => api.runtime?.llm?.complete?.(request);
+      const soon = () => safely('memfw was not asked for questions', () => judge.soon(complete));
+      api.on('gateway_start', soon);
+      api.on('agent_end', soon);
+      api.on('gateway_stop', () => judge.stop());
+    }
 
     api.on('gateway_stop', () => link.stop());
   },

@@ -28,6 +28,8 @@ export class Stage {
   tokens = 100;
   // Pages by path.
   pages = {};
+  // What it says where no step is left.
+  says = () => 'Done.';
   // Awaited before each step.
   pause = async () => {};
   children = [];
@@ -170,7 +172,7 @@ export class Stage {
     };
     const message = call
       ? { role: 'assistant', content: null, tool_calls: [call] }
-      : { role: 'assistant', content: 'Done.' };
+      : { role: 'assistant', content: this.says(messages) };
     const finish_reason = call ? 'tool_calls' : 'stop';
     const usage = { prompt_tokens: this.tokens, completion_tokens: 10, total_tokens: this.tokens + 10 };
     const base = { id: crypto.randomUUID(), created: Math.floor(Date.now() / 1000), model };

@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = &[
   ("chat.js", include_str!("../../../integrations/openclaw/chat.js")),
   ("checked.js", include_str!("../../../integrations/openclaw/checked.js")),
   ("installed.js", include_str!("../../../integrations/openclaw/installed.js")),
+  ("judge.js", include_str!("../../../integrations/openclaw/judge.js")),
   ("heard.js", include_str!("../../../integrations/openclaw/heard.js")),
   ("reads.js", include_str!("../../../integrations/openclaw/reads.js")),
   (SKILL, include_str!("../../../integrations/openclaw/skills/memfw-memory/SKILL.md")),
