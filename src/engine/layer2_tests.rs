@@ -182,8 +182,8 @@ fn a_second_judgement_that_is_interrupted_keeps_what_it_has_and_goes_on() {
 fn the_texts_of_a_large_file_are_gathered_in_turns() {
   let mut world = World::scripted(Script::new());
   let sentences = "It is open at noon and closed in winter. ".repeat(3);
-  let lines: String =
-    (0..600).map(|n| format!("- Garden {n} is in Elm Street. {sentences}\n")).collect();
+  let lines = (0..600)
+    .fold(String::new(), |text, n| text + &format!("- Garden {n} is in Elm Street. {sentences}\n"));
   world.append(&lines);
   let request = Request::new("Keep what the page says about the gardens.", "");
   world.records.answer("Garden", Attribution { request: Some(request), ..web("a.example") });

@@ -69,7 +69,8 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
   } else {
     None
   };
-  tell(context, args, key, &file, before.as_ref(), &after, is_changed, taken)
+  let told = Told { file: &file, before: before.as_ref(), after: &after, is_changed, taken };
+  tell(context, args, key, &told)
 }
 
 /// Replaces the file, or the file that a link points to; creates the directory of a missing file.
@@ -82,16 +83,18 @@ fn write(context: &Context, file: &Path, exists: bool, text: &str) -> Result<(),
   paths::write_private(file, text.as_bytes()).map_err(unavailable)
 }
 
-fn tell(
-  context: &Context,
-  args: &SetArgs,
-  key: &Key,
-  file: &Path,
-  before: Option<&Effective>,
-  after: &Effective,
+/// What became of the change.
+struct Told<'a> {
+  file: &'a Path,
+  before: Option<&'a Effective>,
+  after: &'a Effective,
   is_changed: bool,
+  /// Whether the running daemon uses it; `None` where none runs.
   taken: Option<bool>,
-) -> Result<Status, Failure> {
+}
+
+fn tell(context: &Context, args: &SetArgs, key: &Key, told: &Told<'_>) -> Result<Status, Failure> {
+  let Told { file, before, after, is_changed, taken } = *told;
   let value = key.value(&after.config);
   let was = before.map(|before| key.value(&before.config));
   let by = match after.origin(key) {

@@ -51,10 +51,7 @@ pub(super) fn notices(context: &Context, checks: &mut Vec<Check>) {
   let Ok(effective) = context.config() else { return };
   let (env, config) = (&context.surroundings.env, &effective.config);
   let via = config.notify_via;
-  let words = match agent::discover(env, config).helpers.notify {
-    None => return,
-    Some(words) => words,
-  };
+  let Some(words) = agent::discover(env, config).helpers.notify else { return };
   let first = words.map(|words| words.into_iter().next().unwrap_or_default());
   let missing = match first {
     Err(why) => Some(why),

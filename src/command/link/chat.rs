@@ -247,13 +247,13 @@ fn of_status(context: &Context) -> Result<String, Failure> {
   let report = status::report(context, ledger.as_ref())?;
   let lines = [report.title(context), report.extent(), report.waiting(context, ": /memfw list")];
   let lines = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-  let mut text = lines.join("\n");
+  let mut lines = lines.to_vec();
   let n = report.degradations.len() as u64;
   if n > 0 {
     let is = choose(n, "is", "are");
-    text.push_str(&format!("\n{} {is} not well: `memfw status` in a terminal", count(n, "thing")));
+    lines.push(format!("{} {is} not well: `memfw status` in a terminal", count(n, "thing")));
   }
-  Ok(text)
+  Ok(lines.join("\n"))
 }
 
 fn list(context: &Context) -> Result<String, Failure> {
