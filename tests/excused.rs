@@ -117,7 +117,7 @@ fn script() -> String {
   let text = fs::read_to_string(action).unwrap();
   let script = text.split("      run: |\n").nth(1).unwrap();
   assert!(!script.contains("${{"), "an input would be code: {script}");
-  script.lines().map(|line| format!("{}\n", line.trim_start_matches("        "))).collect()
+  script.lines().flat_map(|line| [line.trim_start_matches("        "), "\n"]).collect()
 }
 
 #[test]
