@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
-import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
+import { freePort } from './gateway.mjs';
 import { Stage, sha256, textOf } from './stage.mjs';
 
 const { values: options } = parseArgs({
@@ -40,14 +40,6 @@ async function until(what, limit, condition) {
     assert.ok(Date.now() - started < limit, `${what}: not within ${limit / 1000} s`);
     await sleep(200);
   }
-}
-
-async function freePort() {
-  const server = net.createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** After a redaction OpenClaw's own command brings its index up to date, and the text is not found any more. */

@@ -12,11 +12,11 @@ import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
-import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
+import { freePort } from './gateway.mjs';
 import { Stage, textOf } from './stage.mjs';
 import { report } from './scenarios-report.mjs';
 
@@ -164,14 +164,6 @@ class Theatre extends Stage {
       { message, name: 'Hook', agentId: agent, sessionKey, deliver: false, waitForCompletion: true });
     assert.ok(this.first.length > 0, 'the agent did not ask the model');
   }
-}
-
-async function freePort() {
-  const server = net.createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** The hosts of the scenarios, as a proxy. */
