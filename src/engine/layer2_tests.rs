@@ -190,6 +190,7 @@ fn the_texts_of_a_large_file_are_gathered_in_turns() {
   world.attribute();
   assert!(world.wants_reading());
   world.engine.judge().set_interrupt(Arc::new(|| true));
+  world.clock.step(Duration::from_millis(1));
   let mut n_cut = 0;
   let scoring = loop {
     match world.engine.scoring(&world.target) {

@@ -32,6 +32,8 @@ pub(crate) struct Ahead {
   monotonic: AtomicU64,
   /// How long the machine slept, in microseconds.
   asleep: AtomicU64,
+  /// By how much each reading moves the monotonic clock, in microseconds.
+  step: AtomicU64,
 }
 
 impl Ahead {
@@ -48,6 +50,11 @@ impl Ahead {
   /// Moves the monotonic clock.
   pub(crate) fn advance_monotonic(&self, by: Duration) {
     self.monotonic.fetch_add(micros(by), Relaxed);
+  }
+
+  /// From now on, each reading moves the monotonic clock: work takes long however fast the machine is.
+  pub(crate) fn step(&self, by: Duration) {
+    self.step.store(micros(by), Relaxed);
   }
 
   /// Moves both clocks.
@@ -72,7 +79,9 @@ impl Clock for Ahead {
   }
 
   fn monotonic(&self) -> Duration {
-    SystemClock.monotonic() + Duration::from_micros(self.monotonic.load(Relaxed))
+    let step = self.step.load(Relaxed);
+    let ahead = self.monotonic.fetch_add(step, Relaxed) + step;
+    SystemClock.monotonic() + Duration::from_micros(ahead)
   }
 
   fn asleep(&self) -> Duration {
