@@ -1,12 +1,13 @@
 //! `memfw link`: what a refusal costs, what is recorded of it, and what a model can do with it.
 
 use {
-  crate::support::{DEADLINE, Guarded, eventually, needle, pace, poison},
+  crate::support::{DEADLINE, Guarded, eventually, needle, poison},
   rusqlite::Connection,
   serde_json::{Value, json},
   std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, ChildStdin, Command, Stdio},
+    slice,
     sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
   },
@@ -54,7 +55,12 @@ impl Link {
   }
 
   fn send(&mut self, line: &Value) {
-    self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    self.send_all(slice::from_ref(line));
+  }
+
+  fn send_all(&mut self, lines: &[Value]) {
+    let text = lines.iter().fold(String::new(), |text, line| text + &format!("{line}\n"));
+    self.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
   }
 
   fn reply(&self) -> Value {
@@ -134,12 +140,12 @@ fn a_call_that_has_waited_too_long_is_not_judged() {
   let mut link = Link::start(&guarded);
   let long = numbered(800, ".\n- The garden of the museum has the number ");
   let mut next = add(2, "r", "- Bob likes coffee.");
-  next["deadline_ms"] = json!(50);
-  link.send(&write(1, "r", "memory/long.md", &long));
-  // The child has taken the first call when this one comes.
-  pace(Duration::from_millis(10));
-  link.send(&next);
-  assert_eq!((&link.reply()["id"], &link.reply()["code"]), (&json!(1), &json!("deadline")));
+  next["deadline_ms"] = json!(1);
+  // Both come at once, and the first one takes longer than the second one waits.
+  link.send_all(&[write(1, "r", "memory/long.md", &long), next]);
+  let (first, second) = (link.reply(), link.reply());
+  assert_eq!((&first["id"], &first["decision"]), (&json!(1), &json!("allow")), "{first}");
+  assert_eq!((&second["id"], &second["code"]), (&json!(2), &json!("deadline")), "{second}");
 }
 
 #[test]

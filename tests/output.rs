@@ -8,6 +8,7 @@
 use {
   crate::support::{
     AT_ONCE, Guarded, Test, Writer, clean, eventually, marks, poison, program_path,
+    without_progress,
   },
   regex::{Captures, Regex},
   serde_json::Value,
@@ -168,13 +169,6 @@ impl Scene {
     insta::assert_snapshot!(name, text);
     Some(())
   }
-}
-
-/// What is left on the screen of lines that show progress, on a machine that is so slow that there are any: each erases
-/// the line first.
-fn without_progress(text: &str) -> String {
-  let last = |line: &'_ str| line.rsplit("\x1b[K").next().unwrap_or_default().to_owned();
-  text.split_inclusive('\n').map(last).collect()
 }
 
 /// Waits until all is done, and a version of each file is kept.

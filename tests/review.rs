@@ -283,7 +283,7 @@ fn poison_that_comes_back_is_the_same_item() {
   assert!(guarded.holding("workspace", &needle(1)).is_empty());
   assert_eq!(guarded.waiting()[0]["occurrences"], 3);
   let shown = guarded.ok(&["quarantine", "show", &id]);
-  assert!(shown.contains("it came back 2 times"), "{shown}");
+  assert!(shown.contains("it was seen 2 times more and kept out again"), "{shown}");
   decide(&guarded, "approve", &id);
   marks::assert_same(&guarded.read("MEMORY.md"), stale.as_bytes(), "MEMORY.md");
   guarded.stop();

@@ -8,7 +8,7 @@ mod manager;
 mod record;
 
 use {
-  crate::support::{Background, Terminal, eventually, files_below, marks, trees},
+  crate::support::{Background, Terminal, eventually, files_below, marks, trees, without_progress},
   manager::{Manager, program},
   record::{Record, documented, without_ids},
   serde_json::Value,
@@ -133,6 +133,7 @@ impl Walk {
     let mut terminal = Terminal::start(command, SIZE, false).unwrap();
     let status = terminal.wait();
     let shown = String::from_utf8(terminal.all()).unwrap().replace("\r\n", "\n");
+    let shown = without_progress(&shown);
     assert!(status.success(), "{line}: {status}\n{shown}\n{}", self.manager.log());
     self.record.shown(&shown);
     shown

@@ -22,7 +22,9 @@ use crate::{
     line::LineKind, placeholder,
   },
   provenance::{Attribution, Source, State},
-  store::{AttributionRecord, EventFilter, FileRow, ItemOrigin, OriginRecord, Pending},
+  store::{
+    AttributionRecord, EventFilter, EventRow, FileRow, Item, ItemOrigin, OriginRecord, Pending,
+  },
 };
 
 /// The name under which the ledger notes that a text did not get into its file.
@@ -289,6 +291,14 @@ impl<F: Fs> Engine<F> {
       tracing::warn!(%error, "the words that explain a refused text could not be kept");
     }
     Ok(ids)
+  }
+
+  /// Whether an item is a text whose write was refused, as far as events are kept.
+  pub(super) fn was_refused(&self, item: &Item) -> Result<bool, EngineError> {
+    let filter = EventFilter { since: Some(item.quarantined_at), ..EventFilter::default() };
+    let is_of_it = |event: &EventRow| event.block.as_ref() == Some(&item.id);
+    let events = self.ledger.events(&filter)?;
+    Ok(events.iter().any(|event| is_of_it(event) && event.detail == REFUSED))
   }
 
   /// Seals the owner's request and the passage that explains the texts.

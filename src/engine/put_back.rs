@@ -125,10 +125,15 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
     }
     let plain = self.ledger.unseal(&item.id)?;
-    let refused = self.ledger.existing_item(&item.path, item.hash, item.n)?;
+    // A text that was taken out of a file belongs back into that file, which memfw has lost sight of.
+    let refused = if self.was_refused(item)? {
+      self.ledger.existing_item(&item.path, item.hash, item.n)?
+    } else {
+      None
+    };
     let here = refused.and_then(|refused| refused.context).ok_or_else(|| {
       EngineError::refused_with(
-        format!("`{}` does not exist, and memfw creates no file", shown(&item.path)),
+        format!("`{}` is in no guarded workspace", shown(&item.path)),
         format!("take the text from `memfw show {}`", item.id),
       )
     })?;

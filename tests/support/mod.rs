@@ -24,7 +24,7 @@ pub(crate) use {
   inside::{Inside, Stage, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
-  terminal::Terminal,
+  terminal::{Terminal, without_progress},
   writers::Writer,
 };
 

@@ -181,3 +181,10 @@ impl Guarded {
     Terminal::start(command, (80, 24), true)
   }
 }
+
+/// What is left on the screen of lines that show progress, on a machine that is so slow that there are any: each erases
+/// the line first.
+pub(crate) fn without_progress(text: &str) -> String {
+  let last = |line: &'_ str| line.rsplit("\x1b[K").next().unwrap_or_default().to_owned();
+  text.split_inclusive('\n').map(last).collect()
+}
