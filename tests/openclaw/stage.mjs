@@ -225,6 +225,7 @@ export class Stage {
     this.server?.closeAllConnections();
     this.server?.close();
     if (keep) console.log(`kept: ${this.dir}`);
-    else fs.rmSync(this.dir, { recursive: true });
+    // A gateway that ends still writes.
+    else fs.rmSync(this.dir, { recursive: true, maxRetries: 40, retryDelay: 50 });
   }
 }

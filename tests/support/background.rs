@@ -102,7 +102,6 @@ impl Background {
   }
 
   /// Runs a closure while the command is stopped.
-  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     let pid = Pid::from_child(&self.child);
     kill_process(pid, Signal::STOP).unwrap();

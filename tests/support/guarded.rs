@@ -233,7 +233,6 @@ impl Guarded {
   }
 
   /// Runs a closure while the daemon is stopped.
-  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     self.daemon.as_ref().expect("no daemon runs").stand_still(what);
   }
