@@ -150,7 +150,7 @@ fn path_of_url(url: &str) -> Option<PathBuf> {
 }
 
 /// The path without `.` and `..`.
-fn without_dots(path: &Path) -> PathBuf {
+pub fn without_dots(path: &Path) -> PathBuf {
   let mut plain = PathBuf::new();
   for part in path.components() {
     match part {

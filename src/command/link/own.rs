@@ -2,10 +2,14 @@
 //! can switch memfw off.
 #![forbid(unsafe_code)]
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::{
-  app::{agent::installations, context::Context, paths::resolved},
+  app::{
+    agent::{call::without_dots, installations},
+    context::Context,
+    paths::resolved,
+  },
   command::openclaw::plugin_dir,
   config::Config,
   link::{Call, Decision, Reason, Reply, message::Answer, outcome::lossy},
@@ -30,13 +34,13 @@ impl OwnFiles {
     let home = context.home().ok();
     let own = home.into_iter().flat_map(|home| [home.config, home.data]);
     let plugins = installations(env, config);
-    let dirs = own.chain(plugins.iter().map(plugin_dir)).map(|dir| plain(&dir)).collect();
+    let dirs = own.chain(plugins.iter().map(plugin_dir)).map(|dir| without_dots(&dir)).collect();
     Self { dirs, home: env.path("HOME"), workspaces: workspaces.to_vec() }
   }
 
   /// Whether a call would write there.
   pub(super) fn has(&self, call: &Call) -> bool {
-    self.meant(call).into_iter().map(|path| plain(&path)).any(|path| {
+    self.meant(call).into_iter().map(|path| without_dots(&path)).any(|path| {
       let real = real(&path);
       let is_below = |dir: &PathBuf| {
         let real_dir = self::real(dir);
@@ -88,18 +92,6 @@ fn decoded(path: &str) -> String {
     }
   }
   lossy(&bytes)
-}
-
-fn plain(path: &Path) -> PathBuf {
-  let mut plain = PathBuf::new();
-  for part in path.components() {
-    match part {
-      Component::ParentDir => drop(plain.pop()),
-      Component::CurDir => {}
-      part => plain.push(part),
-    }
-  }
-  plain
 }
 
 /// The path without links, as far as it exists.
