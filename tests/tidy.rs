@@ -15,6 +15,8 @@
 mod circles;
 #[path = "tidy/links.rs"]
 mod links;
+#[path = "tidy/methods.rs"]
+mod methods;
 #[path = "tidy/source.rs"]
 mod source;
 #[path = "tidy/words.rs"]
@@ -55,10 +57,16 @@ const ROOMS: &[Room] = &[
   Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval", "plural"] },
   // The messages between a plugin inside an agent and memfw, and the text that a call would leave in a file.
   Room { name: "link", layer: 0, uses: &[] },
+  // The files of a skill as values: hashes, differences, signatures.
+  Room { name: "skill", layer: 0, uses: &["hash"] },
   // The failpoints at which tests kill the process; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
-  Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal", "failpoint"] },
+  Room {
+    name: "store",
+    layer: 1,
+    uses: &["memory", "provenance", "detect", "seal", "skill", "failpoint"],
+  },
   // Its own directories, locks, other programs, the clock.
   Room { name: "os", layer: 1, uses: &["failpoint"] },
   // Memory files: leases, writes and events handle bytes, not their meaning.
@@ -66,6 +74,12 @@ const ROOMS: &[Room] = &[
   // Questions over the network; it handles texts, and knows neither files nor the ledger.
   Room { name: "net", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "openclaw", layer: 1, uses: &["memory", "provenance", "plural"] },
+  // Text is judged by the rules, the model and what the ledger knows, without access to a file.
+  Room {
+    name: "judging",
+    layer: 2,
+    uses: &["memory", "provenance", "detect", "seal", "config", "store", "os"],
+  },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
   Room {
     name: "engine",
@@ -82,6 +96,7 @@ const ROOMS: &[Room] = &[
       "store",
       "os",
       "files",
+      "judging",
     ],
   },
   // The gate is a process of its own: it has neither ledger nor key nor memory text.
@@ -94,12 +109,14 @@ const ROOMS: &[Room] = &[
       "memory",
       "provenance",
       "detect",
+      "skill",
       "failpoint",
       "config",
       "store",
       "os",
       "files",
       "engine",
+      "judging",
       "gate",
       "stats",
       // The judge asks a model that reads.
@@ -116,6 +133,7 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      "skill",
       // What a plugin inside the agent asks.
       "link",
       "config",
@@ -138,6 +156,7 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      "skill",
       "recall",
       "eval",
       "stats",
@@ -150,6 +169,7 @@ const ROOMS: &[Room] = &[
       "openclaw",
       "terminal",
       "engine",
+      "judging",
       "gate",
       "daemon",
       "app",
@@ -170,7 +190,7 @@ const FAR_TOO_LONG: usize = 600;
 
 /// Files that are longer, and why; a reason is asked for, and a file that became shorter leaves the table.
 const LONG_FILES: &[(&str, &str)] = &[
-  ("src/engine/assess.rs", "one way from texts to decisions, with its tests"),
+  ("src/judging/assess.rs", "one way from texts to decisions, with its tests"),
   ("src/engine/lapse_tests.rs", "a table of cases"),
   ("src/openclaw/attribute/material.rs", "what a turn held, by kind of record"),
 ];
@@ -181,10 +201,12 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/app/agent.rs", "the one place where the framework is chosen"),
   ("src/app/agent/call.rs", "what a call of its tools means"),
   ("src/app/agent/program.rs", "where its program is"),
+  ("src/app/agent/roster.rs", "its agents on this machine, for a person"),
   ("src/app/agent/service.rs", "what a service beside it has to know of it"),
   ("src/command/openclaw.rs", "the command about it"),
   ("src/command/openclaw/args.rs", "the command about it"),
   ("src/command/openclaw/plugin.rs", "the command about it"),
+  ("src/command/openclaw/policy.rs", "the command about it"),
   ("src/command/openclaw/retrust.rs", "the command about it"),
   ("src/command/openclaw/state.rs", "the command about it"),
 ];

@@ -11,11 +11,14 @@ use super::{
   watching::Watching,
 };
 use crate::{
-  engine::{Engine, EventKind, Target, attribute::AttributionRequest, judge_queue::JudgeRequest},
+  engine::{
+    Engine, Event, EventKind, Target, attribution_request::AttributionRequest,
+    judge_queue::JudgeRequest,
+  },
   files::RealFs,
   memory::ContentHash,
   provenance::Answer,
-  store::{Part, StateKey},
+  store::{Part, SkillCheck, StateKey},
 };
 
 /// What a part reads to decide.
@@ -43,6 +46,10 @@ pub(super) enum Action {
   Remove(StateKey),
   /// Record an event with this text, and log it.
   Tell(EventKind, String),
+  /// Record what a check of a skill has found, with the events.
+  RecordSkill(Box<SkillCheck>, Vec<Event>),
+  /// Record that the skill in a directory is gone.
+  LoseSkill(PathBuf),
   /// Queue a step of a file, if the file is still guarded.
   Queue(Kind, Target),
   /// Ask the agent's records whether its index holds these texts of a file; `true` where the agent was told to

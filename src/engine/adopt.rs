@@ -14,12 +14,7 @@ use std::{
 
 use super::{
   Engine, EngineError, Outcome, Target,
-  facts::FileFacts,
-  judge::{JudgeContext, Origin, Treatment, judge_fresh},
-  layer2::{Layer2, reading_due},
   record::{Due, block_events},
-  slices::LARGE,
-  view::{COARSE, View},
 };
 use crate::{
   config::Config,
@@ -29,6 +24,16 @@ use crate::{
     rules::RuleSet,
   },
   files::{Fs, Stamp},
+  judging::{
+    blocks::judge_fresh,
+    facts::FileFacts,
+    judge::Layer2,
+    judge_context::JudgeContext,
+    origin::Origin,
+    slices::LARGE,
+    treatment::Treatment,
+    view::{COARSE, View},
+  },
   memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
   os::random,
   store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
@@ -95,7 +100,7 @@ impl<F: Fs> Engine<F> {
         note: None,
         blocks: &one.rows,
         adopted: true,
-        pending: due.pending() | reading_due(&one.view),
+        pending: due.pending() | one.view.reading_due(),
         marker_mode: MarkerMode::None.as_str(),
         unmarked: one.view.document.is_coarse().then_some(COARSE),
         events,

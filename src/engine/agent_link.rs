@@ -17,13 +17,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
   EngineError, Target,
-  attribute::{Subject, VersionQuery},
+  attribution_request::{Subject, VersionQuery},
   degraded,
-  view::View,
 };
 use crate::{
   config::{Config, Follow},
   files::Stamp,
+  judging::view::View,
   memory::{ContentHash, Fate, LineHash, line::line_hash},
   os::Clock,
   provenance::{

@@ -440,3 +440,25 @@ fn a_file_that_is_touched_again_and_again_waits_for_no_reader_without_end() {
     assert_eq!(world.read().contains(OVERRIDE), is_held, "{after} s");
   }
 }
+
+#[test]
+fn a_version_that_comes_back_waits_for_its_reader_anew() {
+  for between in ["# Memory\n", "# Memory\n\n- Likes tea.\n"] {
+    let mut world = World::new(Config::default());
+    world.adopt("# Memory\n");
+    let text = format!("# Memory\n\n{OVERRIDE}");
+    let row = (ContentHash::of(text.as_bytes()), "agent".to_owned());
+    world.records.book().rows.insert(world.target.path(), row);
+    for (text, is_held) in [(text.as_str(), true), (between, false), (&text, true)] {
+      world.write(text);
+      let hint = Hint { waited: Duration::from_secs(1), ..Hint::default() };
+      let outcome = world.engine.pass(&world.target, &hint).unwrap();
+      assert_eq!(
+        matches!(outcome, Outcome::HoldOff(_)),
+        is_held,
+        "{between:?}, {text:?}: {outcome:?}"
+      );
+      world.clock.advance_monotonic(Duration::from_secs(8));
+    }
+  }
+}

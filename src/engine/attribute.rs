@@ -9,35 +9,27 @@
 //! restart asks them again.
 #![forbid(unsafe_code)]
 
-use std::{
-  path::{Path, PathBuf},
-  sync::Arc,
-  time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use zeroize::Zeroizing;
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target, inferred, origin::Origin, pending, view::View,
+  Engine, EngineError, Event, EventKind, Target,
+  attribution_request::{
+    Attributed, AttributionRequest, PATIENCE, PATIENCE_UNSEEN, Piece, Subject, is_overdue,
+    origin_of,
+  },
+  inferred, pending,
 };
 use crate::{
-  config::Config,
   files::Fs,
-  memory::{BlockId, ContentHash},
-  provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
+  judging::{origin::Origin, rows::lines_of, view::View},
+  provenance::{Answer, Outlook, Request, Trust},
   store::{
-    AgentRecord, AttributionRecord, BlockRow, FileStatus, Item, ItemOrigin, Ledger, OriginRecord,
-    PartKind, Pending, Revision, Sighting, StoreError,
+    AgentRecord, AttributionRecord, BlockRow, FileStatus, Item, Ledger, PartKind, Pending,
+    Revision, StoreError,
   },
 };
-
-/// How long to wait for an answer; then the available one is taken (a choice: markers wait for it). An agent
-/// records its tool calls within seconds, and the result of a slow call at its end.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long to wait when no recorded call explains the write and no call is in progress: an agent
-/// records its calls before it makes them.
-const PATIENCE_UNSEEN: Duration = Duration::from_secs(4);
 
 /// The state of the attribution of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,109 +48,6 @@ pub enum Attributing {
   /// The records cannot be read; `status` says so. They are asked again after a change, a start, or a
   /// while.
   Unreadable,
-}
-
-/// An attribution request: all questions about one file that are due together.
-#[derive(Debug)]
-pub struct AttributionRequest {
-  root: PathBuf,
-  rel: PathBuf,
-  /// The hash of the file's version, with its bytes; `None` where no text in the file is due.
-  pub(super) file: Option<(ContentHash, Arc<Vec<u8>>)>,
-  pub(super) queries: Vec<VersionQuery>,
-  /// The other memory of the workspace whose origin is known.
-  memory: Vec<Remembered>,
-  /// The owner's devices.
-  owner_devices: Vec<String>,
-  /// Items whose bytes are not available any more.
-  lost: Vec<BlockId>,
-}
-
-/// The texts that were first seen in one version.
-#[derive(Debug)]
-pub(super) struct VersionQuery {
-  pub(super) sighting: Sighting,
-  on_record: ContentHash,
-  pub(super) seen_at: i64,
-  pub(super) pieces: Vec<Piece>,
-}
-
-/// One text of a question.
-#[derive(Debug)]
-pub(super) struct Piece {
-  pub(super) of: Subject,
-  /// Whether it has an answer that is only inferred.
-  is_again: bool,
-  text: Zeroizing<Vec<u8>>,
-}
-
-/// Where a text is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
-  /// In its file: a block, and the number of a revision.
-  Revision(BlockId, u32),
-  /// In quarantine.
-  Item(BlockId),
-}
-
-impl AttributionRequest {
-  /// Whether it is about text that has no answer so far.
-  pub fn has_new(&self) -> bool {
-    self.queries.iter().flat_map(|query| &query.pieces).any(|piece| !piece.is_again)
-  }
-
-  /// Asks the records; returns one answer for each version.
-  pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
-    let ask = |query: &VersionQuery| {
-      let texts: Vec<&[u8]> = query.pieces.iter().map(|piece| piece.text.as_slice()).collect();
-      agent.attribute(&Question {
-        workspace: &self.root,
-        file: &self.rel,
-        version: query.sighting.version,
-        on_record: query.on_record,
-        seen_at: query.seen_at,
-        changed_at: query.sighting.changed_at,
-        memory: &self.memory,
-        owner_devices: &self.owner_devices,
-        texts: &texts,
-      })
-    };
-    self.queries.iter().map(ask).collect()
-  }
-
-  /// The answers for records that could not be read; `why` gives the reason.
-  pub fn unreadable(&self, why: &str) -> Vec<Answer> {
-    let answer = |_: &VersionQuery| Answer {
-      attributions: vec![],
-      outlook: Outlook::Unreadable(why.to_owned()),
-      clean_turn: None,
-      replaced: vec![],
-    };
-    self.queries.iter().map(answer).collect()
-  }
-
-  fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
-    if let Some(query) = self.queries.iter_mut().find(|query| query.sighting == sighting) {
-      // The oldest text decides how long the question has waited.
-      query.seen_at = query.seen_at.min(seen_at);
-      query.pieces.push(piece);
-      return;
-    }
-    // The same version, until `with_records` finds that an edit of memfw has replaced it on record.
-    let on_record = sighting.version;
-    self.queries.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
-  }
-}
-
-/// The final attribution of a text.
-pub(super) struct Attributed {
-  pub(super) of: Subject,
-  pub(super) sighting: Sighting,
-  attribution: Attribution,
-  /// Whether the text has an answer that is only inferred.
-  pub(super) is_again: bool,
-  /// Whether a better answer is expected soon, so that the question stays open.
-  is_early: bool,
 }
 
 impl<F: Fs> Engine<F> {
@@ -341,7 +230,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       requests.extend(origin.request.clone());
-      items.push(item_origin(id, &origin));
+      items.push(origin.for_item(id));
       if before.trail.due || !origin.is_like(&known) {
         is_news = true;
         events.extend(told_of_item(target, &before, &origin));
@@ -352,7 +241,7 @@ impl<F: Fs> Engine<F> {
       let mut origin = Origin::of_item(&item);
       // Without its bytes the item can never be asked about.
       origin.trail.due = false;
-      items.push(item_origin(id, &origin));
+      items.push(origin.for_item(id));
     }
     let mut known = super::rejudge::Known::new(blocks);
     for one in said {
@@ -415,25 +304,16 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-pub(super) fn item_origin(id: &BlockId, origin: &Origin) -> ItemOrigin {
-  ItemOrigin {
-    id: id.clone(),
-    source: origin.source.clone(),
-    trust: origin.trust,
-    attestation: origin.attestation,
-    session: origin.session.clone(),
-    trail: origin.trail.clone(),
+/// The event about a quarantined item, if one is due.
+fn told_of_item(target: &Target, item: &Item, origin: &Origin) -> Option<Event> {
+  let id = &item.id;
+  let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
+  if item.status.is_waiting() && origin.trust == Trust::Trusted {
+    let next = format!("it stays out; `memfw approve {id}` restores it");
+    return Some(event(EventKind::FoundTrusted).detail(next));
   }
-}
-
-/// The lines of a block that these revisions brought.
-pub(super) fn lines_of<'a>(
-  row: &'a BlockRow,
-  block: &'a crate::memory::Block,
-  revisions: &'a [u32],
-) -> impl Iterator<Item = &'a crate::memory::Line> {
-  let lines = block.lines.iter().zip(&row.lines);
-  lines.filter(|(_, known)| revisions.contains(&known.revision)).map(|(line, _)| line)
+  let is_news = origin.source.kind() != "unknown";
+  is_news.then(|| event(EventKind::Attributed))
 }
 
 /// Adds to each version the record that is about it by now.
@@ -449,32 +329,4 @@ fn with_records(
     }
   }
   Ok(request)
-}
-
-/// Whether the patience for a text that was seen at `seen_at` is over.
-pub(super) fn is_overdue(now: i64, seen_at: i64, waited: Duration, patience: Duration) -> bool {
-  match u64::try_from(now.saturating_sub(seen_at)) {
-    Ok(age) => Duration::from_micros(age) >= patience,
-    // The clock was set back.
-    Err(_) => waited >= patience,
-  }
-}
-
-pub(super) fn origin_of(config: &Config, said: &Attributed) -> Origin {
-  let trail = OriginRecord::asked(said.sighting);
-  let mut origin = Origin::attributed(config, &said.attribution, &trail);
-  origin.trail.due = said.is_early && origin.observed;
-  origin
-}
-
-/// The event about a quarantined item, if one is due.
-fn told_of_item(target: &Target, item: &Item, origin: &Origin) -> Option<Event> {
-  let id = &item.id;
-  let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
-  if item.status.is_waiting() && origin.trust == Trust::Trusted {
-    let next = format!("it stays out; `memfw approve {id}` restores it");
-    return Some(event(EventKind::FoundTrusted).detail(next));
-  }
-  let is_news = origin.source.kind() != "unknown";
-  is_news.then(|| event(EventKind::Attributed))
 }

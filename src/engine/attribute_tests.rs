@@ -6,13 +6,13 @@ use std::{fs, path::Path, time::Duration};
 
 use super::{
   Attributing, Hint, LazyOutcome, Outcome,
-  attribute::PATIENCE,
-  origin::Origin,
+  attribution_request::PATIENCE,
   testing::{OVERRIDE, TRIGGER, World, said, web},
 };
 use crate::{
   config::Config,
   detect::policy::Party,
+  judging::origin::Origin,
   provenance::{
     Attestation, Attribution, Evidence, Outlook, Request, Source, SourcePattern, State, Trust,
     TrustRule, Written,

@@ -8,19 +8,46 @@
 
 use std::path::Path;
 
-use super::{
-  EngineError, Event, EventKind,
-  judge::{BlockJudgement, Origin},
-  origin::can_be_allowed,
-  review::{Approval, Placed, by_whom},
-};
+use super::{EngineError, Event, EventKind};
 use crate::{
   config::Config,
   detect::Code,
+  judging::{
+    judgement::BlockJudgement,
+    origin::{Origin, can_be_allowed},
+  },
   memory::{BlockId, ContentHash, line},
   provenance::{Source, State, trust_of},
   store::{ExceptionKey, Item, ItemFilter, Ledger, NewSourceException, StoreError},
 };
+
+/// Where the approved bytes are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+  /// At the placeholder.
+  AtPlaceholder,
+  /// At the end of the file, in the same context as before.
+  Appended,
+  /// At the end of the file, in another context.
+  Elsewhere,
+  /// In their own place: they never left the file (a flagged block).
+  InPlace,
+  /// Nowhere: their file does not exist, and the next write of them is let through.
+  NextWrite,
+}
+
+/// A person's approval of a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Approval<'a> {
+  /// Who approves.
+  pub by: &'a str,
+  /// Why.
+  pub reason: Option<&'a str>,
+  /// Until when it applies to new copies of the text, in microseconds since the epoch; `None` for ever.
+  pub until: Option<i64>,
+  /// Whether the text is added to the end of its file if its place is gone, or has another context now.
+  pub at_end: bool,
+}
 
 /// Decisions at one time.
 pub struct Decisions<'a> {
@@ -177,5 +204,12 @@ impl Decisions<'_> {
       return Ok(());
     }
     Ok(self.ledger.use_source_exceptions(&origin.source, &used, self.at)?)
+  }
+}
+
+pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
+  match reason {
+    Some(reason) => format!("by {by}: {reason}"),
+    None => format!("by {by}"),
   }
 }

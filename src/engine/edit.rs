@@ -16,13 +16,9 @@
 //! that fails leaves the journal unchanged, and [`super::recover`] continues the edit from there.
 #![forbid(unsafe_code)]
 
-use std::{
-  collections::{HashMap, HashSet},
-  path::Path,
-  time::Duration,
-};
+use std::{path::Path, time::Duration};
 
-use super::{Engine, EngineError, Target, recover::doubt_stamp};
+use super::{Engine, EngineError, Target, stamp::doubt_stamp};
 use crate::{
   failpoint::{Plan, Point, Step, hit, tear},
   files::{
@@ -248,7 +244,7 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     let done = reshape(self.file, base, new);
     if done.is_err() {
       // The undone write may not be on the disk.
-      engine.open_edits.unsynced.extend(&self.step.0);
+      engine.open_edits.note_unsynced(&self.step.0);
     }
     let failed = match done? {
       Reshaped::Done => {
@@ -367,7 +363,7 @@ impl<F: Fs> Edit<'_, F, Followed> {
     }
     plan.hit(Step::AfterRelease);
     if let Err(error) = file.sync() {
-      engine.open_edits.unsynced.extend(ops);
+      engine.open_edits.note_unsynced(&ops);
       return Err(error.into());
     }
     plan.hit(Step::AfterSync);
@@ -418,34 +414,6 @@ fn strike_out<F: Fs>(engine: &mut Engine<F>, ops: &[OpId]) -> Result<(), EngineE
     engine.open_edits.forget(op);
   }
   Ok(())
-}
-
-/// What this process knows about edits in the journal.
-#[derive(Debug, Default)]
-pub(super) struct OpenEdits {
-  /// When the first attempt to complete each interrupted edit was, on the monotonic clock.
-  since: HashMap<OpId, Duration>,
-  /// Edits whose bytes could not be made durable.
-  unsynced: HashSet<OpId>,
-}
-
-impl OpenEdits {
-  /// How long an interrupted edit has waited; also whether this is the first attempt.
-  pub(super) fn waited(&mut self, op: OpId, now: Duration) -> (Duration, bool) {
-    let is_first = !self.since.contains_key(&op);
-    (now.saturating_sub(*self.since.entry(op).or_insert(now)), is_first)
-  }
-
-  /// Whether the bytes of an edit could not be made durable.
-  pub(super) fn is_unsynced(&self, op: OpId) -> bool {
-    self.unsynced.contains(&op)
-  }
-
-  /// Notes that the edit is not in the journal any more.
-  pub(super) fn forget(&mut self, op: OpId) {
-    self.since.remove(&op);
-    self.unsynced.remove(&op);
-  }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::{
   files::{FsError, OpenError},
+  judging::judge::JudgingError,
   os::{LockError, random::RandomError, shown::Shown},
   store::StoreError,
 };
@@ -52,6 +53,15 @@ pub enum EngineError {
     /// What to do about it.
     hint: Option<String>,
   },
+}
+
+impl From<JudgingError> for EngineError {
+  fn from(error: JudgingError) -> Self {
+    match error {
+      JudgingError::Store(error) => Self::Store(error),
+      JudgingError::Preempted => Self::Preempted,
+    }
+  }
 }
 
 /// What follows from an error.

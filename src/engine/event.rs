@@ -8,9 +8,9 @@ use std::{fmt::Write as _, path::Path};
 
 use tracing::Level;
 
-use super::origin::Origin;
 use crate::{
   detect::{Code, Layer},
+  judging::origin::Origin,
   memory::BlockId,
   plural,
   provenance::{Attestation, Source, Trust},

@@ -13,7 +13,7 @@ use std::{
 
 use super::{EngineError, Target};
 use crate::{
-  config::{Config, Owner},
+  config::{Config, Owner, Protocol},
   files::{Fs, MemoryFile as _, OpenError, Refusal, Rung, Shapes, Stamp, TargetRules},
   memory::ContentHash,
   os::{Clock, LockError, WriteLock, Writing, user},
@@ -36,6 +36,15 @@ const MAX_OPENING: usize = 8;
 
 /// The most files that are remembered as read; beyond that all are forgotten and must be read again.
 const MAX_READ: usize = 4096;
+
+/// The highest rung that the configuration allows on a file system.
+pub fn ceiling(config: &Config) -> Rung {
+  match config.protocol {
+    Protocol::Auto => Rung::Lease,
+    Protocol::EqualLengthOnly => Rung::EqualLengthOnly,
+    Protocol::NoLease => Rung::NoLease,
+  }
+}
 
 /// The memory files of all workspaces. Knows nothing about their content.
 pub struct Files<F: Fs> {

@@ -10,13 +10,11 @@ use std::{
   slice,
 };
 
-use super::{
-  Engine, EngineError, Event, EventKind, Target, attribute::item_origin, judge::BlockJudgement,
-  origin::Origin, redact::origin_in, view::View,
-};
+use super::{Engine, EngineError, Event, EventKind, Target, redact::origin_in};
 use crate::{
   detect::{Action, Code, Layer},
   files::{Fs, FsError, MemoryFile as _},
+  judging::{judgement::BlockJudgement, origin::Origin, view::View},
   memory::{
     BlockId, BlockKind, ContentHash, Document, Known, Line, LineHash, Redaction, RedactionKind,
     line::LineKind, placeholder,
@@ -310,7 +308,7 @@ impl<F: Fs> Engine<F> {
     at: i64,
   ) -> Result<(), EngineError> {
     let Some(request) = &origin.request else { return Ok(()) };
-    let items: Vec<ItemOrigin> = ids.iter().map(|id| item_origin(id, origin)).collect();
+    let items: Vec<ItemOrigin> = ids.iter().map(|id| origin.for_item(id)).collect();
     self.ledger.attribute(&AttributionRecord {
       path: &target.path(),
       blocks: &[],

@@ -4,9 +4,10 @@
 //! The answer is a stamp, so the caller can check whether the bytes are still current.
 #![forbid(unsafe_code)]
 
-use super::{Engine, EngineError, Target, judge::Origin};
+use super::{Engine, EngineError, Target};
 use crate::{
   files::{Fs, FsError, MemoryFile as _, Refusal, Stamp, Touch},
+  judging::origin::Origin,
   memory::ContentHash,
   store::{FileRow, FileStatus, Pending},
 };

@@ -12,18 +12,14 @@ use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Target,
-  attribute::{
-    Attributed, AttributionRequest, PATIENCE, Subject, is_overdue, item_origin, origin_of,
-  },
+  attribution_request::{Attributed, AttributionRequest, PATIENCE, Subject, is_overdue, origin_of},
+  decisions::Approval,
   inferred::YOUNG,
-  origin::Origin,
-  rejudge::Beside,
-  review::Approval,
-  unit::Brought,
 };
 use crate::{
   detect::policy::{self, Party},
   files::Fs,
+  judging::{judge::Beside, origin::Origin, unit::Brought},
   memory::{Document, Known, line::LineKind},
   store::{Item, StoreError},
 };
@@ -47,7 +43,7 @@ impl<F: Fs> Engine<F> {
       }
       let mut item = self.ledger.item(id.as_str())?;
       // The text is restored with the origin that is known now.
-      let known = item_origin(id, &origin);
+      let known = origin.for_item(id);
       (item.source, item.trust, item.attestation) = (known.source, known.trust, known.attestation);
       (item.session, item.trail) = (known.session, known.trail);
       if !self.may_go_back(target, &item, &origin)? {

@@ -7,9 +7,10 @@
 
 use std::{path::Path, time::Duration};
 
-use super::{Engine, EngineError, Target, origin::Origin, pending};
+use super::{Engine, EngineError, Target, pending};
 use crate::{
   files::Fs,
+  judging::origin::Origin,
   store::{BlockRow, DueItem, FileStatus, Ledger, Revision},
 };
 

@@ -6,12 +6,10 @@ use std::{fmt, ops::Range};
 
 use zeroize::Zeroizing;
 
-use super::{
-  Engine, EngineError, Target, approvals::Approvals, claim::claims, event::shown, judge,
-  review::Placed,
-};
+use super::{Engine, EngineError, Target, decisions::Placed, event::shown};
 use crate::{
   files::{Fs, MemoryFile},
+  judging::{approvals::Approvals, claim::claims, spans},
   memory::{
     Around, BlockId, ContentHash, Document, Known, line,
     placeholder::{self, FoundAt},
@@ -200,7 +198,7 @@ impl<F: Fs> Engine<F> {
         // An edit of equal length is possible even where lengths may not change.
         let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
         let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
-        if is_better && self.approvals().is_as_before(item, &other, (plain, ids))? {
+        if is_better && is_as_before(&self.approvals(), item, &other, (plain, ids))? {
           best = Some((key, other));
         }
       }
@@ -210,8 +208,8 @@ impl<F: Fs> Engine<F> {
     }
     // A text that never left the file is not inserted again.
     let is_there = is_gone && placeholder::stands(bytes, plain);
-    if is_there || self.approvals().is_as_before(item, &restore, (plain, ids))? {
-      let beside = self.approvals().beside(item, &restore, (plain, ids))?;
+    if is_there || is_as_before(&self.approvals(), item, &restore, (plain, ids))? {
+      let beside = beside(&self.approvals(), item, &restore, (plain, ids))?;
       let around = restore.around(plain, ids);
       let is_appended = restore.placed != Placed::AtPlaceholder;
       let open = if is_appended { restore.open_at_end(plain, ids) } else { None };
@@ -225,7 +223,7 @@ impl<F: Fs> Engine<F> {
     // The text must not return at its old place, too.
     let rest = if may_drop { restore.dropped(bytes) } else { bytes.to_vec() };
     let (mut restore, around) = ending(&rest, plain, ids);
-    if !self.approvals().is_as_before(item, &restore, (plain, ids))? {
+    if !is_as_before(&self.approvals(), item, &restore, (plain, ids))? {
       restore.placed = Placed::Elsewhere;
     }
     let open = restore.open_at_end(plain, ids);
@@ -233,131 +231,133 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-impl Approvals<'_> {
-  /// Whether a text has the same context after the edit as when it was taken out.
-  fn is_as_before(
-    &self,
-    item: &Item,
-    restore: &Restore,
-    (plain, ids): (&[u8], &Known),
-  ) -> Result<bool, StoreError> {
-    let before = self.ledger.existing_item(&item.path, item.hash, item.n)?;
-    let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
-    // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
-    let comments: Vec<Range<usize>> = claims(&restore.new).collect();
-    let mut absent: Vec<Range<usize>> =
-      self.back(item, restore)?.into_iter().map(|(_, span)| span).collect();
-    absent.extend(comments.iter().cloned());
-    let mut now = [comments, absent].into_iter();
-    let file = self.ledger.known_as(&item.path)?;
-    if now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)) {
-      return Ok(true);
-    }
-    // A piece of a line was taken out when those before it were in quarantine, and those after it not written.
-    let line = self.pieces(item, restore, plain, ids)?;
-    let span = restore.span(plain);
-    if line.span == span {
-      return Ok(false);
-    }
-    let mut ids = ids.clone();
-    let mut new = restore.new.get(..span.end).unwrap_or_default().to_vec();
-    for (other, text, span) in &line.pieces {
-      let form = placeholder::redact(text, &other.id);
-      if let Some(place) = new.get_mut(span.clone()).filter(|place| place.len() == form.len()) {
-        place.copy_from_slice(&form);
-      }
-      ids.placeholders.insert(other.id.clone());
-      ids.redacted.insert(other.id.clone(), form);
-    }
-    let gone = restore.new.get(span.end..line.span.end).unwrap_or_default();
-    new.extend_from_slice(if gone.ends_with(b"\n") { b"\n" } else { b"" });
-    new.extend_from_slice(restore.new.get(line.span.end..).unwrap_or_default());
-    let absent: Vec<Range<usize>> = claims(&new).collect();
-    let document = Document::parse(&new, &ids);
-    Ok(Around::without(&new, &document, &span, &absent).is_of(&file, &before))
+/// Whether a text has the same context after the edit as when it was taken out.
+fn is_as_before(
+  approvals: &Approvals<'_>,
+  item: &Item,
+  restore: &Restore,
+  (plain, ids): (&[u8], &Known),
+) -> Result<bool, StoreError> {
+  let before = approvals.ledger.existing_item(&item.path, item.hash, item.n)?;
+  let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
+  // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
+  let comments: Vec<Range<usize>> = claims(&restore.new).collect();
+  let mut absent: Vec<Range<usize>> =
+    back(approvals, item, restore)?.into_iter().map(|(_, span)| span).collect();
+  absent.extend(comments.iter().cloned());
+  let mut now = [comments, absent].into_iter();
+  let file = approvals.ledger.known_as(&item.path)?;
+  if now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)) {
+    return Ok(true);
   }
+  // A piece of a line was taken out when those before it were in quarantine, and those after it not written.
+  let line = pieces(approvals, item, restore, plain, ids)?;
+  let span = restore.span(plain);
+  if line.span == span {
+    return Ok(false);
+  }
+  let mut ids = ids.clone();
+  let mut new = restore.new.get(..span.end).unwrap_or_default().to_vec();
+  for (other, text, span) in &line.pieces {
+    let form = placeholder::redact(text, &other.id);
+    if let Some(place) = new.get_mut(span.clone()).filter(|place| place.len() == form.len()) {
+      place.copy_from_slice(&form);
+    }
+    ids.placeholders.insert(other.id.clone());
+    ids.redacted.insert(other.id.clone(), form);
+  }
+  let gone = restore.new.get(span.end..line.span.end).unwrap_or_default();
+  new.extend_from_slice(if gone.ends_with(b"\n") { b"\n" } else { b"" });
+  new.extend_from_slice(restore.new.get(line.span.end..).unwrap_or_default());
+  let absent: Vec<Range<usize>> = claims(&new).collect();
+  let document = Document::parse(&new, &ids);
+  Ok(Around::without(&new, &document, &span, &absent).is_of(&file, &before))
+}
 
-  /// The approved texts that are parts of the same line as the text that returns: a writer wrote the line in
-  /// pieces, and each was taken out alone. Pieces that are still out may be between them.
-  fn pieces(
-    &self,
-    item: &Item,
-    restore: &Restore,
-    plain: &[u8],
-    ids: &Known,
-  ) -> Result<PiecesOfLine, StoreError> {
-    let Range { start: mut from, end: mut to } = restore.span(plain);
-    let new = &restore.new[..];
-    let slice = |span: Range<usize>| new.get(span).unwrap_or_default();
-    let is_inside = |at: usize| at > 0 && at < new.len() && slice(at - 1..at) != b"\n";
-    let mut found = Vec::new();
-    if !is_inside(from) && !is_inside(to) {
-      return Ok(PiecesOfLine { pieces: found, span: from..to });
-    }
-    let mut texts = self.texts(&item.path)?;
-    texts.retain(|(other, text)| other.id != item.id && !text.is_empty());
-    let forms: Vec<&Vec<u8>> = ids.redacted.values().filter(|form| !form.is_empty()).collect();
-    while is_inside(from) {
-      let above = slice(0..from);
-      if let Some((other, text)) = texts.iter().find(|(_, text)| above.ends_with(text)) {
-        found.push((other.clone(), text.clone(), from - text.len()..from));
-        from -= text.len();
-      } else if let Some(form) = forms.iter().find(|form| above.ends_with(form)) {
-        from -= form.len();
-      } else {
-        break;
-      }
-    }
-    while is_inside(to) {
-      let below = slice(to..new.len());
-      if let Some((other, text)) = texts.iter().find(|(_, text)| below.starts_with(text)) {
-        found.push((other.clone(), text.clone(), to..to + text.len()));
-        to += text.len();
-      } else if let Some(form) = forms.iter().find(|form| below.starts_with(form)) {
-        to += form.len();
-      } else {
-        break;
-      }
-    }
-    Ok(PiecesOfLine { pieces: found, span: from..to })
+/// The approved texts that are parts of the same line as the text that returns: a writer wrote the line in
+/// pieces, and each was taken out alone. Pieces that are still out may be between them.
+fn pieces(
+  approvals: &Approvals<'_>,
+  item: &Item,
+  restore: &Restore,
+  plain: &[u8],
+  ids: &Known,
+) -> Result<PiecesOfLine, StoreError> {
+  let Range { start: mut from, end: mut to } = restore.span(plain);
+  let new = &restore.new[..];
+  let slice = |span: Range<usize>| new.get(span).unwrap_or_default();
+  let is_inside = |at: usize| at > 0 && at < new.len() && slice(at - 1..at) != b"\n";
+  let mut found = Vec::new();
+  if !is_inside(from) && !is_inside(to) {
+    return Ok(PiecesOfLine { pieces: found, span: from..to });
   }
+  let mut texts = approvals.texts(&item.path)?;
+  texts.retain(|(other, text)| other.id != item.id && !text.is_empty());
+  let forms: Vec<&Vec<u8>> = ids.redacted.values().filter(|form| !form.is_empty()).collect();
+  while is_inside(from) {
+    let above = slice(0..from);
+    if let Some((other, text)) = texts.iter().find(|(_, text)| above.ends_with(text)) {
+      found.push((other.clone(), text.clone(), from - text.len()..from));
+      from -= text.len();
+    } else if let Some(form) = forms.iter().find(|form| above.ends_with(form)) {
+      from -= form.len();
+    } else {
+      break;
+    }
+  }
+  while is_inside(to) {
+    let below = slice(to..new.len());
+    if let Some((other, text)) = texts.iter().find(|(_, text)| below.starts_with(text)) {
+      found.push((other.clone(), text.clone(), to..to + text.len()));
+      to += text.len();
+    } else if let Some(form) = forms.iter().find(|form| below.starts_with(form)) {
+      to += form.len();
+    } else {
+      break;
+    }
+  }
+  Ok(PiecesOfLine { pieces: found, span: from..to })
+}
 
-  /// The other approved texts in the file after the edit.
-  fn back(&self, item: &Item, restore: &Restore) -> Result<Vec<(Item, Range<usize>)>, StoreError> {
-    let mut back = self.places_in(&item.path, &restore.new)?;
-    back.retain(|(other, _)| other.id != item.id);
-    Ok(back)
-  }
+/// The other approved texts in the file after the edit.
+fn back(
+  approvals: &Approvals<'_>,
+  item: &Item,
+  restore: &Restore,
+) -> Result<Vec<(Item, Range<usize>)>, StoreError> {
+  let mut back = approvals.places_in(&item.path, &restore.new)?;
+  back.retain(|(other, _)| other.id != item.id);
+  Ok(back)
+}
 
-  /// The approved texts whose context changes: the parts of the text that returns, and the texts whose
-  /// context it changes.
-  fn beside(
-    &self,
-    item: &Item,
-    restore: &Restore,
-    (plain, ids): (&[u8], &Known),
-  ) -> Result<Vec<(ContentHash, Around)>, StoreError> {
-    let document = Document::parse(&restore.new, ids);
-    let own = [restore.span(plain)];
-    let mut beside = Vec::new();
-    for (other, span) in self.back(item, restore)? {
-      let around = Around::of(&restore.new, &document, &span);
-      let without = Around::without(&restore.new, &document, &span, &own);
-      let is_part = own.iter().any(|own| judge::overlaps(own, &span));
-      let is_changed =
-        around != without && !self.have_lapsed(&item.path, &[other.hash], &[without])?;
-      if is_part || is_changed {
-        let same_text = line::norm_hash(line::slice(&restore.new, span));
-        beside.extend([(other.hash, around.clone()), (same_text, around)]);
-      }
+/// The approved texts whose context changes: the parts of the text that returns, and the texts whose
+/// context it changes.
+fn beside(
+  approvals: &Approvals<'_>,
+  item: &Item,
+  restore: &Restore,
+  (plain, ids): (&[u8], &Known),
+) -> Result<Vec<(ContentHash, Around)>, StoreError> {
+  let document = Document::parse(&restore.new, ids);
+  let own = [restore.span(plain)];
+  let mut beside = Vec::new();
+  for (other, span) in back(approvals, item, restore)? {
+    let around = Around::of(&restore.new, &document, &span);
+    let without = Around::without(&restore.new, &document, &span, &own);
+    let is_part = own.iter().any(|own| spans::overlaps(own, &span));
+    let is_changed =
+      around != without && !approvals.have_lapsed(&item.path, &[other.hash], &[without])?;
+    if is_part || is_changed {
+      let same_text = line::norm_hash(line::slice(&restore.new, span));
+      beside.extend([(other.hash, around.clone()), (same_text, around)]);
     }
-    // The person has read the other pieces of the line as well.
-    for (other, text, span) in self.pieces(item, restore, plain, ids)?.pieces {
-      let around = Around::of(&restore.new, &document, &span);
-      beside.extend([(other.hash, around.clone()), (line::norm_hash(&text), around)]);
-    }
-    Ok(beside)
   }
+  // The person has read the other pieces of the line as well.
+  for (other, text, span) in pieces(approvals, item, restore, plain, ids)?.pieces {
+    let around = Around::of(&restore.new, &document, &span);
+    beside.extend([(other.hash, around.clone()), (line::norm_hash(&text), around)]);
+  }
+  Ok(beside)
 }
 
 /// The pieces of a line beside a text.

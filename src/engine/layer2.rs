@@ -19,21 +19,27 @@ use zeroize::Zeroizing;
 use super::{
   Engine, EngineError, Event, EventKind, Target, degraded,
   event::shown,
-  judge::{BlockJudgement, BlockText, Consulted, Treatment},
-  origin::Origin,
   pending,
-  precedent::allowed_to,
-  rejudge::{Beside, Removal, brought},
-  rows,
-  scoring::{Scored, Scoring, Text},
-  view::View,
+  rejudge::Removal,
+  scoring::{Scored, Scoring, Text, Unit},
 };
 use crate::{
   detect::{
     Code, Layer, Verdict,
-    model::{Assessor, Depth, Health},
+    model::{Depth, Health},
   },
   files::Fs,
+  judging::{
+    judge::Beside,
+    judgement::{BlockJudgement, Consulted},
+    origin::Origin,
+    precedent::allowed_to,
+    rows,
+    text::BlockText,
+    treatment::Treatment,
+    unit::brought,
+    view::View,
+  },
   memory::{Block, line::LineKind},
   provenance::State,
   store::{
@@ -41,9 +47,6 @@ use crate::{
     StoreError,
   },
 };
-
-/// The model, if there is one.
-pub type Layer2 = Option<&'static dyn Assessor>;
 
 /// What there is to read in a file.
 #[derive(Debug)]
@@ -59,33 +62,12 @@ pub enum Reading {
   Texts(Scoring),
 }
 
-/// The lines of one revision of a block.
-pub(super) struct Unit {
-  /// The index of the block.
-  pub(super) index: usize,
-  /// The number of the revision.
-  pub(super) number: u32,
-  pub(super) origin: Origin,
-  /// Indices of the lines.
-  lines: Vec<usize>,
-  pub(super) key: ScoreKey,
-}
-
 /// A file with all texts in it that may be read.
 pub(super) struct Gathered {
   pub(super) row: FileRow,
   pub(super) rows: Vec<BlockRow>,
   pub(super) view: View,
   pub(super) units: Vec<Unit>,
-}
-
-/// Whether the encoder has to read something in a version that was just judged.
-pub(super) fn reading_due(view: &View) -> Pending {
-  let wants = |judgement: &BlockJudgement| {
-    judgement.wants_encoder(judgement.origin.as_ref().unwrap_or(&view.origin).trust)
-  };
-  let is_due = view.judgements.iter().flatten().any(wants);
-  if is_due { Pending::MODEL } else { Pending::NONE }
 }
 
 impl<F: Fs> Engine<F> {

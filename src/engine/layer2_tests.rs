@@ -11,7 +11,7 @@ use std::{
 
 use super::{
   EngineError, Reading,
-  layer2::Unit,
+  scoring::Unit,
   testing::{TRIGGER, World, said, web},
 };
 use crate::{

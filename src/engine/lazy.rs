@@ -8,11 +8,11 @@ use super::{
   edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
   marker_preference, pending,
   record::Due,
-  view::View,
 };
 use crate::{
   failpoint::Plan,
   files::{Fs, FsError, MemoryFile, Touch},
+  judging::view::View,
   memory::ContentHash,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
@@ -63,10 +63,11 @@ impl<F: Fs> Engine<F> {
     }
     // A marker between a tool's read and its write would make the tool fail.
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
-    // The queue has waited for this long already, whatever the clock shows.
-    let quiet = self.files.since_change(&stamp, idle);
     // With coarse file times a change may be younger than it seems.
-    let quiet = quiet.saturating_sub(self.files.time_step(target, &stamp));
+    let step = self.files.time_step(target, &stamp);
+    // The queue has waited for this long already, whatever the clock shows: a clock that was set back shows nothing, so
+    // that nothing may be subtracted from the wait.
+    let quiet = self.files.since_change(&stamp, idle.saturating_add(step)).saturating_sub(step);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }

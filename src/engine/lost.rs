@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use super::{Engine, EngineError, Target, claim};
+use super::{Engine, EngineError, Target};
 use crate::{
   files::{Fs, MemoryFile as _},
+  judging::claim,
   memory::{BlockId, placeholder},
 };
 

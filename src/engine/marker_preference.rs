@@ -9,6 +9,10 @@ use std::path::Path;
 use super::{EngineError, event::shown};
 use crate::store::{Ledger, Rename, StateKey, StoreError};
 
+/// Why a file has no markers, in `memfw status`.
+pub(super) const WHY: &str =
+  "taken out by `memfw markers remove`; `memfw markers add` writes them again";
+
 /// Whether a person wants no markers in a file.
 pub fn is_unmarked(ledger: &Ledger, path: &Path) -> Result<bool, StoreError> {
   let own = ledger.state(&key_of(path))?;

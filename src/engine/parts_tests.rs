@@ -7,14 +7,17 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
 use super::{
-  Target, agent_link::AgentLink, files::Files, judge::Treatment, judging::Judge, origin::Origin,
-  placeholder_cache::PlaceholderCache, read_version::Reader, testing::OVERRIDE, testing::Records,
+  Target, agent_link::AgentLink, files::Files, testing::OVERRIDE, testing::Records,
   versions::Versions,
 };
 use crate::{
   config::Config,
   files::{MemoryFile as _, RealFs},
   harness::{Ahead, ledger_in},
+  judging::{
+    judge::Judge, origin::Origin, placeholder_cache::PlaceholderCache, read_version::Reader,
+    treatment::Treatment,
+  },
   memory::ContentHash,
   store::{Access, NewVersion, Writer},
 };

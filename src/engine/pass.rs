@@ -4,77 +4,23 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, MAX_VERIFY_WAIT, Outcome,
   TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   agent_link::AgentLink,
   degraded,
   edit::{Lease, Locked, lease_within},
-  judge::Origin,
   pending,
-  read_version::whole_hashes,
   record::{Due, ScannedVersion},
   redact::Redacted,
   verifying_read::{Sight, came_and_went},
-  view::View,
 };
 use crate::{
   failpoint::{Point, hit},
   files::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
+  judging::{origin::Origin, read_version::whole_hashes, view::View},
   memory::ContentHash,
   store::{FileRow, FileStatus, PartKind, Pending, Writer},
 };
-
-/// What the caller knows about a file from events.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Hint {
-  /// How long the file has been known to be dirty.
-  pub waited: Duration,
-  /// Whether another program opened the file after its writer had closed it.
-  pub opened_since_close: bool,
-  /// Whether this is the first scan of the workspace, so that the content is the baseline.
-  pub adopting: bool,
-}
-
-/// The result of a pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-  /// Its stamp equals that of the ledger: nothing was opened.
-  Unchanged {
-    /// Whether markers or placeholders are to be renewed when the file is idle.
-    reshape_due: bool,
-    /// Whether the stamp is too young to be trusted: scan again after [`Engine::settles_in`].
-    recheck: bool,
-  },
-  /// The file was processed.
-  Done {
-    /// Whether markers or placeholders are to be renewed when the file is idle.
-    reshape_due: bool,
-    /// Whether the stamp is too young to be trusted: scan again after [`Engine::settles_in`].
-    recheck: bool,
-  },
-  /// The file does not exist any more.
-  Gone,
-  /// The file cannot be opened or read; the ledger has the reason.
-  Unscannable,
-  /// Another program has the file open: try again soon.
-  Busy,
-  /// The file was processed as far as possible while another program has it open: scan again when it is
-  /// closed.
-  HeldOpen,
-  /// The file was processed, but another program keeps it open, perhaps with a mapping, whose changes
-  /// cause no event: scan again after a while.
-  StillOpen {
-    /// Whether markers or placeholders are to be renewed when the file is idle.
-    reshape_due: bool,
-  },
-  /// The file contains poison, but nothing can be sealed: the poison was reported and stays.
-  Unsealed,
-  /// An agent's tool is about to verify its write, or a writer has not finished its line: try again
-  /// after this time, or when another program has opened the file.
-  HoldOff(Duration),
-  /// The file changed during the pass: try again at once.
-  Changed,
-}
 
 /// How long another program may have a lease on a file before it is reported. memfw itself holds one for at most
 /// half a second, and so does a program that takes a lease to wait for readers (a choice).
@@ -89,7 +35,7 @@ impl<F: Fs> Engine<F> {
   /// Notes that another installation of memfw has guarded a file until now, so that comments of memfw in it that
   /// the ledger does not know are not forged. It applies to the next version that is processed.
   pub fn take_over(&mut self, target: &Target) {
-    self.taken_over.insert(target.clone());
+    self.file_memory.take_over(target);
   }
 
   /// Processes one file like [`Engine::pass`]. `was_read` says whether another program has opened the
@@ -133,7 +79,7 @@ impl<F: Fs> Engine<F> {
     }
     // Opening the file again would cause another event, and so on without end.
     if !self.ledger.has_key()
-      && self.unsealed.get(target) == Some(&stamp)
+      && self.file_memory.is_unsealed(target, &stamp)
       && stamp.is_settled(self.now())
     {
       return Ok(Outcome::Unsealed);
@@ -215,7 +161,7 @@ impl<F: Fs> Engine<F> {
       }
     };
     if matches!(outcome, Outcome::Done { .. }) {
-      self.taken_over.remove(target);
+      self.file_memory.note_processed(target);
     }
     self.versions.keep_noted(&mut self.ledger, Writer::Other, self.clock.now())?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
@@ -231,17 +177,6 @@ impl<F: Fs> Engine<F> {
       self.files.keep_open(target, file);
     }
     Ok(outcome)
-  }
-
-  /// For how long this version has waited for a verifying read. A change that leaves the bytes as they are begins no
-  /// new wait.
-  fn held_for(&mut self, target: &Target, version: ContentHash) -> Duration {
-    let now = self.clock.monotonic();
-    let held = self.held.entry(target.clone()).or_insert((version, now));
-    if held.0 != version {
-      *held = (version, now);
-    }
-    now.saturating_sub(held.1)
   }
 
   pub(super) fn process(
@@ -280,6 +215,7 @@ impl<F: Fs> Engine<F> {
       still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
       file.release();
+      self.file_memory.release(target);
       return self.same_version(target, row, &before, bytes);
     }
     let renamed;
@@ -293,7 +229,7 @@ impl<F: Fs> Engine<F> {
     // The agent's records are not asked about text from before memfw.
     let sighting =
       if adopting { None } else { self.link.sighting(&self.ledger, target, hash, &before)? };
-    let is_taken_over = self.taken_over.contains(target);
+    let is_taken_over = self.file_memory.is_taken_over(target);
     let origin = Origin { is_taken_over, ..Origin::seen(&self.config, adopting, sighting) };
     let writable = matches!(file.access(), Touch::Full);
     // Nothing was written yet, so the rest of a large file can wait.
@@ -313,13 +249,16 @@ impl<F: Fs> Engine<F> {
     let mut edit = None;
     if writable {
       let plan = view.urgent();
-      if !plan.redactions.is_empty() {
+      if plan.redactions.is_empty() {
+        // A version that waited for its reader and comes back later is a new write, with a reader of its own.
+        self.file_memory.release(target);
+      } else {
         if !self.ledger.has_key() {
-          self.unsealed.insert(target.clone(), before);
+          self.file_memory.note_unsealed(target, before);
           return self.report_unsealed(target, &view);
         }
         if quiet < VERIFY_WITHIN
-          && self.held_for(target, view.hash) < MAX_VERIFY_WAIT
+          && self.file_memory.held_for(target, view.hash, self.clock.monotonic()) < MAX_VERIFY_WAIT
           && self.link.is_on_record(target, view.hash)
           && !AgentLink::is_own(&self.ledger, target, view.hash)?
           && !(leased && sight.was_read(hint, self.files.n_opens(target)))
@@ -332,7 +271,7 @@ impl<F: Fs> Engine<F> {
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
           return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
         }
-        self.held.remove(target);
+        self.file_memory.release(target);
         match self.redact(target, file, locked, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, ids, edit: written } => {

@@ -9,19 +9,20 @@ use std::{cell::Cell, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  approvals::WATCHED_FOR,
+  decisions::{Approval, Placed},
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  judge::{Origin, RestoredText},
   landing::{Landing, Restore, image, misplaced, refuse_inside},
   pending::{self, target_of},
-  precedent::context,
+  prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
-  review::{ATTEMPTS, Approval, MOMENT, PATIENCE, Placed, is_judged},
 };
 use crate::{
   failpoint::{Plan, Point, hit},
   files::{Fs, MemoryFile, Touch, overwrite::Change},
+  judging::{
+    approvals::WATCHED_FOR, judge_context::RestoredText, origin::Origin, precedent::context,
+  },
   memory::{Around, ContentHash, Document, Known, placeholder},
   provenance::State,
   store::{Item, Pending, Writer},

@@ -5,14 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{
-  EngineError,
-  event::shown,
-  label::Labels,
-  placeholder_cache::PlaceholderCache,
-  read_version::{ReadVersion, Reader},
-};
+use super::{EngineError, event::shown};
 use crate::{
+  judging::{
+    label::Labels,
+    placeholder_cache::PlaceholderCache,
+    read_version::{ReadVersion, Reader},
+  },
   memory::{Block, Fate, Line, LineHash, SegmentKind, line, line::LineKind},
   provenance::{Source, State},
   recall::{Blocked, Content, Excerpt, Excerpts, Known, Withheld},

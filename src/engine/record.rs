@@ -6,17 +6,19 @@ use std::{path::Path, sync::Arc, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target, degraded,
   event::adopted,
-  judge::BlockJudgement,
-  layer2::reading_due,
   pending,
   scoring::{MOST_BYTES, MOST_TEXTS},
-  slices::LARGE,
-  view::{COARSE, Marking, View},
+  view::Marking,
 };
 use crate::{
   detect::{Code, Verdict},
   failpoint::{Point, hit},
   files::{Fs, MemoryFile, Stamp, Touch},
+  judging::{
+    judgement::BlockJudgement,
+    slices::LARGE,
+    view::{COARSE, View},
+  },
   memory::MarkerMode,
   store::{BlockRow, FileStatus, PartKind, Pending, ScanRecord},
 };
@@ -83,7 +85,7 @@ impl<F: Fs> Engine<F> {
       adopted: true,
       pending: due.pending()
         | pending::attribution_of(&self.ledger, &path, &rows)?
-        | reading_due(view)
+        | view.reading_due()
         | judging,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
@@ -116,6 +118,14 @@ impl<F: Fs> Engine<F> {
       self.versions.note(&self.ledger, path, view, compact);
     }
     Ok(due.done())
+  }
+
+  /// Whether a version that was just judged contains something that the judge may have to be asked
+  /// about.
+  fn judging_due(&self, target: &Target, view: &View) -> Pending {
+    let is_out = || self.config.judge_may_release && view.document.placeholders().next().is_some();
+    let is_new = view.judgements.iter().any(Option::is_some) || is_out();
+    if is_new && self.is_judged_by_model(target) { Pending::JUDGE } else { Pending::NONE }
   }
 }
 

@@ -16,8 +16,8 @@ use std::{
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   edit::{Durable, Edit, Lease, Locked, Sync, lease_within},
-  judge::{BlockText, Origin},
   pending::target_of,
+  stamp::doubt_stamp,
 };
 use crate::{
   detect::{KeptFindings, Layer},
@@ -27,10 +27,11 @@ use crate::{
     overwrite::{Change, Left, find_torn, left},
     rewrite::{Recovery, recover_reshape},
   },
+  judging::{origin::Origin, text::BlockText},
   memory::{BlockId, ContentHash, Document, placeholder},
   os::WriteLock,
   provenance::{Attestation, State},
-  store::{Images, Ledger, NewItem, Op, OpKind, OriginRecord},
+  store::{Images, NewItem, Op, OpKind, OriginRecord},
 };
 
 /// How long to wait for the lease of a file with an interrupted edit at a time. A program that opens
@@ -403,12 +404,4 @@ fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
       }
     }
   }
-}
-
-/// Removes the stamp of a file from the ledger, so that the next pass reads the file.
-pub(super) fn doubt_stamp(ledger: &mut Ledger, path: &Path, at: i64) -> Result<(), EngineError> {
-  if ledger.file(path)?.is_some() {
-    ledger.set_stamp(path, None, None, at)?;
-  }
-  Ok(())
 }

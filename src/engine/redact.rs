@@ -10,18 +10,16 @@ use std::{
 
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, Target, UNLEASED_AFTER,
-  claim::claims,
   edit::{Durable, Edit, Lease, Locked, Sync},
-  judge::{self, BlockJudgement},
-  lapse::extend_approvals,
-  origin::Origin,
-  precedent::context,
-  view::View,
 };
 use crate::{
   detect::{Action, Code, KeptFindings, Layer},
   failpoint::Plan,
   files::{Fs, MemoryFile, overwrite::Change},
+  judging::{
+    claim::claims, judgement::BlockJudgement, lapse::extend_approvals, origin::Origin,
+    precedent::context, spans, view::View,
+  },
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   provenance::State,
   store::{Existing, Ledger, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
@@ -314,7 +312,7 @@ pub(super) fn origin_in(view: &View, judgement: Option<&BlockJudgement>) -> Orig
 
 /// How many copies of a text in a version are not taken out.
 fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
-  let leaves = |span: &Range<usize>| redactions.iter().any(|one| judge::overlaps(&one.span, span));
+  let leaves = |span: &Range<usize>| redactions.iter().any(|one| spans::overlaps(&one.span, span));
   let stay = placeholder::standing(&view.bytes, text).filter(|span| !leaves(span)).count();
   u32::try_from(stay).unwrap_or(u32::MAX)
 }

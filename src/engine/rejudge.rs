@@ -11,22 +11,24 @@ use std::{
 
 use super::{
   Engine, EngineError, Hint, Target, UNLEASED_AFTER, VERIFY_WITHIN,
-  approvals::Version,
-  attribute::lines_of,
   edit::{Lease, Locked, lease_within},
-  facts::FileFacts,
   inferred::is_inferred,
-  judge::BlockJudgement,
-  origin::Origin,
-  precedent::allowed_to,
   redact::Redacted,
-  rows,
-  unit::Brought,
-  view::View,
 };
 use crate::{
-  detect::{Action, Code, Verdict, effects::KnownSlot},
+  detect::{Action, Code, Verdict},
   files::{Fs, MemoryFile, Touch},
+  judging::{
+    approvals::Version,
+    facts::FileFacts,
+    judge::Beside,
+    judgement::BlockJudgement,
+    origin::Origin,
+    precedent::allowed_to,
+    rows::{self, lines_of},
+    unit::{Brought, brought},
+    view::View,
+  },
   memory::{Block, BlockId, ContentHash, Document, Fate, line::LineKind},
   os::WriteLock,
   provenance::{Request, State},
@@ -53,17 +55,6 @@ pub(super) struct Removal {
   /// The lines, as indices into those of the block; `None` for the whole block.
   pub(super) lines: Option<Vec<usize>>,
   pub(super) judgement: BlockJudgement,
-}
-
-/// The facts that a judgement needs in addition to the text.
-pub(super) struct Beside<'a> {
-  pub(super) origin: &'a Origin,
-  /// The codes that a person allowed for this origin.
-  pub(super) allowed: &'a [Code],
-  /// The values of trusted memory.
-  pub(super) slots: &'a [KnownSlot],
-  /// Whether the text is out of its file; then the earlier decision does not count.
-  pub(super) is_out: bool,
 }
 
 impl Known {
@@ -245,7 +236,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let version = Version { path: &path, bytes, document };
     let of = (&version, self.treatment(target), self.is_judged_by_model(target));
-    self.judge.lines(&self.ledger, of, lines, beside)
+    Ok(self.judge.lines(&self.ledger, of, lines, beside)?)
   }
 
   /// Whether a file whose blocks have these rows needs a lazy pass.
@@ -324,25 +315,6 @@ impl<F: Fs> Engine<F> {
     self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
     Ok(is_done)
   }
-}
-
-/// The origin of each line of a block in which the revisions in `judged` have the new `origin`.
-pub(super) fn brought(
-  row: &BlockRow,
-  block: &Block,
-  index: usize,
-  judged: &[u32],
-  origin: &Origin,
-) -> Vec<Option<Brought>> {
-  let lines = block.lines.iter().zip(&row.lines);
-  let by = |number: u32| {
-    if judged.contains(&number) {
-      Some(Brought::judged(origin))
-    } else {
-      Brought::by(row, index, number)
-    }
-  };
-  lines.map(|(line, known)| by(known.revision).filter(|_| line.kind != LineKind::Blank)).collect()
 }
 
 impl Removal {

@@ -5,22 +5,20 @@
 use std::path::Path;
 
 use super::{
-  Engine, EngineError, Target, attribute::lines_of, origin::Origin, replaced::left_behind,
+  Engine, EngineError, Target,
+  replaced::left_behind,
+  told_text::{is_fit, is_known, is_told, remember, texts_out},
 };
 use crate::{
   files::Fs,
-  provenance::{Evidence, Remembered, Source},
-  store::{Item, Ledger, Revision, StoreError},
+  judging::{origin::Origin, rows::lines_of},
+  provenance::Remembered,
 };
 
 /// The most files that are searched, the most recently changed first.
 const MAX_FILES: usize = 32;
 /// The most bytes of text.
 const MAX_BYTES: usize = 256 * 1024;
-/// The most quarantined texts, the newest first.
-const MAX_OUT: usize = 100;
-/// The longest text that was added at once, in bytes; a longer one is not copied as one entry.
-const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 impl<F: Fs> Engine<F> {
   /// All text of a workspace's memory with a known origin, up to a limit. If a file differs from what
@@ -74,59 +72,4 @@ impl<F: Fs> Engine<F> {
     found.extend(self.replaced.of(root, self.now()).cloned());
     Ok(found)
   }
-}
-
-/// The quarantined texts of a file, or of all files, that can be unsealed; the newest first.
-pub(super) fn texts_out(
-  ledger: &Ledger,
-  path: Option<&Path>,
-) -> Result<Vec<(Item, String)>, StoreError> {
-  let mut found = Vec::new();
-  for item in ledger.told_items_out(path, MAX_OUT)? {
-    if let Some(text) = text_of(ledger, &item)? {
-      found.push((item, text));
-    }
-  }
-  Ok(found)
-}
-
-/// Combines a text with its origin.
-pub(super) fn remember(ledger: &Ledger, rel: &Path, text: String, origin: Origin) -> Remembered {
-  let evidence: Evidence = serde_json::from_str(&origin.trail.evidence_json).unwrap_or_default();
-  let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
-  let of_others = is_of_others(&origin.source, &fed_by);
-  let Origin { source, attestation, request, .. } =
-    if of_others { origin.with_request(ledger) } else { origin };
-  let asked = request.map(|request| request.asked).unwrap_or_default();
-  Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
-}
-
-/// The text of an item; `None` if it cannot be unsealed.
-fn text_of(ledger: &Ledger, item: &Item) -> Result<Option<String>, StoreError> {
-  match ledger.unseal(&item.id) {
-    Ok(bytes) => Ok(Some(bytes.utf8_chunks().map(|chunk| chunk.valid()).collect())),
-    Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => Ok(None),
-    Err(error) => Err(error),
-  }
-}
-
-pub(super) fn is_fit(text: &str, left: usize) -> bool {
-  !text.trim().is_empty() && text.len() <= MAX_TEXT_BYTES.min(left)
-}
-
-/// Whether the agent's records have shown where it came from.
-pub(super) fn is_told(revision: &Revision) -> bool {
-  let is_known = !matches!(revision.source.kind(), "baseline" | "unknown" | "external-edit");
-  is_known && !revision.trail.due
-}
-
-/// Like `is_attributed`, or text from before memfw.
-pub(super) fn is_known(revision: &Revision) -> bool {
-  is_told(revision) || revision.source.is_baseline()
-}
-
-/// Whether anybody except the owner and the agent has contributed to it since memfw was installed.
-pub(super) fn is_of_others(source: &Source, fed_by: &[Source]) -> bool {
-  let mut all = std::iter::once(source).chain(fed_by);
-  all.any(|source| !matches!(source.as_str(), "agent" | "user:owner" | "baseline"))
 }

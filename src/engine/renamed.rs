@@ -8,11 +8,11 @@ use super::{
   Engine, EngineError, Target,
   event::{Event, EventKind, shown},
   marker_preference, pending,
-  read_version::ids_in,
   trusted::LONG_TERM,
 };
 use crate::{
   files::{Fs, Stamp, Workspace},
+  judging::read_version::ids_in,
   memory::{BlockId, ContentHash},
   store::{FileRow, Ledger, Pending, Rename},
 };

@@ -12,10 +12,10 @@ use std::{
 
 use super::{
   EngineError, Target,
-  origin::Origin,
-  remembered::{is_fit, is_known, remember, texts_out},
+  told_text::{is_fit, is_known, remember, texts_out},
 };
 use crate::{
+  judging::origin::Origin,
   memory::{Document, Known, Line, LineHash, line::line_hash},
   provenance::Remembered,
   store::{BlockRow, Ledger, StoreError},

@@ -10,9 +10,10 @@
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
+  decisions::by_whom,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  review::{ATTEMPTS, MOMENT, PATIENCE, by_whom, is_judged},
+  prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   verifying_read::Sight,
 };
 use crate::{

@@ -7,63 +7,25 @@
 
 use std::{path::Path, time::Duration};
 
+pub use super::decisions::{Approval, Placed};
 use super::{
-  Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
-  edit::{Lease, Locked, lease_within},
+  Engine, EngineError, Event, EventKind, Target,
+  decisions::by_whom,
+  edit::Locked,
   event::shown,
-  judge::{BlockJudgement, Origin},
   pending::{self, target_of},
+  prepare::PATIENCE,
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
-  files::{Fs, MemoryFile, Refusal, Touch},
-  memory::{Around, BlockId, ContentHash, Fate},
-  os::WriteLock,
+  files::{Fs, MemoryFile},
+  judging::{approvals::plain_of, judgement::BlockJudgement, origin::Origin},
+  memory::{Around, BlockId, ContentHash, Fate, Gap, placeholder},
   provenance::State,
-  store::{FileRow, Item, Ledger, Pending},
+  store::{Item, Pending},
 };
-
-/// How long to wait for a file that another program has open, when a person asked for something.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How many attempts are made when a file is replaced meanwhile.
-pub(super) const ATTEMPTS: u32 = 5;
-/// The pause between two looks at a file that others write.
-const RETRY: Duration = Duration::from_millis(2);
-/// How long a lease is waited for while the write lock is held (a choice: a reader closes the file after 0.3 ms,
-/// and the daemon redacts nothing meanwhile).
-pub(super) const MOMENT: Duration = Duration::from_millis(10);
-/// The pause between two such attempts, in which the daemon gets the write lock.
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Where the approved bytes are now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
-  /// At the placeholder.
-  AtPlaceholder,
-  /// At the end of the file, in the same context as before.
-  Appended,
-  /// At the end of the file, in another context.
-  Elsewhere,
-  /// In their own place: they never left the file (a flagged block).
-  InPlace,
-  /// Nowhere: their file does not exist, and the next write of them is let through.
-  NextWrite,
-}
-
-/// A person's approval of a text.
-#[derive(Clone, Copy, Debug)]
-pub struct Approval<'a> {
-  /// Who approves.
-  pub by: &'a str,
-  /// Why.
-  pub reason: Option<&'a str>,
-  /// Until when it applies to new copies of the text, in microseconds since the epoch; `None` for ever.
-  pub until: Option<i64>,
-  /// Whether the text is added to the end of its file if its place is gone, or has another context now.
-  pub at_end: bool,
-}
 
 impl<F: Fs> Engine<F> {
   /// Restores the bytes of a quarantined item, or clears a flagged block, without a time limit.
@@ -125,6 +87,20 @@ impl<F: Fs> Engine<F> {
       Ok(())
     })?;
     Ok(item)
+  }
+
+  /// Notes where the placeholder of an item is, because its rejection removes it. A file that cannot be read
+  /// now has no such place.
+  fn keep_gap(&mut self, item: &Item) -> Result<(), EngineError> {
+    let Some(target) = target_of(&self.ledger, &item.path)? else { return Ok(()) };
+    let Ok(Ok(file)) = self.files.open(&target) else { return Ok(()) };
+    let (Ok(bytes), Some(plain)) = (file.read_all(), plain_of(&self.ledger, &item.id)?) else {
+      return Ok(());
+    };
+    if let Some(found) = placeholder::find(&bytes, &item.id, &plain) {
+      self.ledger.keep_gap(&item.id, &Gap::around(&bytes, &found.span))?;
+    }
+    Ok(())
   }
 
   /// Deletes the sealed bytes of an item permanently: the lazy pass removes its placeholder; its record
@@ -219,7 +195,7 @@ impl<F: Fs> Engine<F> {
       file.release();
     }
     let at = self.now();
-    let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
+    let text = crate::judging::text::BlockText::of(&view.bytes, &view.document, index);
     self.decisions().reopen(&target.path(), &text, by)?;
     let plan = view.urgent();
     if plan.redactions.is_empty() {
@@ -301,93 +277,4 @@ impl<F: Fs> Engine<F> {
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
-
-  /// Brings the ledger up to date with a file, and waits a while for other programs to close it.
-  pub(super) fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
-    let start = self.clock.monotonic();
-    loop {
-      let waited = self.clock.monotonic().saturating_sub(start);
-      let outcome = self.pass(target, &Hint { waited, ..Hint::default() })?;
-      let again = matches!(
-        outcome,
-        Outcome::Busy | Outcome::HoldOff(_) | Outcome::Changed | Outcome::HeldOpen
-      );
-      if !again || waited >= PATIENCE {
-        return Ok(());
-      }
-      self.clock.pause(RETRY);
-    }
-  }
-
-  /// Acquires the write lock and the lease of a file, for up to `patience`. The lock is not held while another
-  /// program has the file open: other files have to be guarded meanwhile.
-  pub(super) fn lock_leased(
-    &mut self,
-    target: &Target,
-    patience: Duration,
-  ) -> Result<(WriteLock, F::File), EngineError> {
-    let start = self.clock.monotonic();
-    loop {
-      let writing = self.lock_file(&target.path())?;
-      if let Some(file) = self.open_leased(target, patience.min(MOMENT))? {
-        return Ok((writing, file));
-      }
-      drop(writing);
-      if self.clock.monotonic().saturating_sub(start) >= patience {
-        let name = shown(&target.path());
-        return Err(EngineError::refused_with(
-          format!("another program has `{name}` open"),
-          "close it there and try again",
-        ));
-      }
-      self.clock.pause(PAUSE);
-    }
-  }
-
-  /// Opens a file with its lease, if the file system has leases; `None` while another program has the file
-  /// open.
-  fn open_leased(
-    &mut self,
-    target: &Target,
-    patience: Duration,
-  ) -> Result<Option<F::File>, EngineError> {
-    self.files.close(target);
-    let mut file = match self.files.open_within(target, patience)? {
-      Ok(file) => file,
-      Err(error) if matches!(error.refusal, Refusal::Busy) => return Ok(None),
-      Err(error) => return Err(EngineError::refused(error.to_string())),
-    };
-    let name = shown(&target.path());
-    if let Touch::ReadOnly(reason) = file.access() {
-      return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
-    }
-    Ok(match lease_within(&mut file, &*self.clock, patience)? {
-      // Without a lease, the next steps compare before they write, and change no length.
-      Lease::Held | Lease::Unsupported => Some(file),
-      Lease::Busy => None,
-    })
-  }
-}
-
-pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
-  match reason {
-    Some(reason) => format!("by {by}: {reason}"),
-    None => format!("by {by}"),
-  }
-}
-
-/// Whether the ledger knows this version as completely judged. Poison that was found while the file
-/// was not writable still has to be taken out, so then the next pass judges the file again.
-pub(super) fn is_judged(
-  ledger: &mut Ledger,
-  row: Option<&FileRow>,
-  hash: ContentHash,
-  at: i64,
-) -> Result<bool, EngineError> {
-  let Some(row) = row.filter(|row| row.hash == Some(hash)) else { return Ok(false) };
-  if row.note.is_some() {
-    ledger.set_stamp(&row.path, None, None, at)?;
-    return Ok(false);
-  }
-  Ok(true)
 }

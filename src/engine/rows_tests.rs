@@ -3,10 +3,14 @@
 //! trusted than its writers.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+  collections::{BTreeMap, HashMap, HashSet},
+  convert::Infallible,
+};
 
-use super::{facts::FileFacts, judge::Origin, label::Labels, rejudge::Known, view::View};
+use super::rejudge::Known;
 use crate::{
+  judging::{facts::FileFacts, label::Labels, origin::Origin, view::View},
   memory::{BlockId, ContentHash, Document, LineHash, MarkerMode, compare, line},
   provenance::{Source, Trust},
   store::{BlockRow, OriginRecord, Sighting},
@@ -270,7 +274,7 @@ impl Walk {
     let rows = view
       .rows(1, || {
         next += 1;
-        Ok(format!("{next:06x}").parse::<BlockId>().unwrap())
+        Ok::<_, Infallible>(format!("{next:06x}").parse::<BlockId>().unwrap())
       })
       .unwrap();
     self.n_ids = next;
@@ -284,7 +288,8 @@ impl Walk {
       let labels = Labels::default();
       if let Some(new) = renewed.plan(MarkerMode::Wrap, true, &self.rows, &labels).reshape {
         let renewed = View::renewed(new, self.rows.clone(), &view.facts);
-        self.rows = renewed.rows(2, || panic!("no block is new")).unwrap();
+        self.rows =
+          renewed.rows(2, || -> Result<BlockId, Infallible> { panic!("no block is new") }).unwrap();
         self.text = String::from_utf8(renewed.bytes.to_vec()).unwrap();
         self.check(&renewed);
       }

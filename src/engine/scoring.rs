@@ -10,7 +10,7 @@ use std::{cmp::Reverse, collections::HashSet};
 
 use zeroize::Zeroizing;
 
-use super::{Target, layer2::Unit, origin::Origin};
+use super::Target;
 use crate::{
   detect::{
     self, JudgeOptions, Scope,
@@ -19,6 +19,7 @@ use crate::{
     policy,
     rules::Rules,
   },
+  judging::origin::Origin,
   memory::ContentHash,
   store::ScoreKey,
 };
@@ -29,6 +30,18 @@ pub const MOST_TEXTS: usize = 1024;
 /// The most bytes of these texts (a choice: some 60 ms for each kilobyte). A text that alone is longer is read,
 /// as far as the model reads a text.
 pub const MOST_BYTES: usize = 256 * 1024;
+
+/// The lines of one revision of a block.
+pub(super) struct Unit {
+  /// The index of the block.
+  pub(super) index: usize,
+  /// The number of the revision.
+  pub(super) number: u32,
+  pub(super) origin: Origin,
+  /// Indices of the lines.
+  pub(super) lines: Vec<usize>,
+  pub(super) key: ScoreKey,
+}
 
 /// Texts of one file that the encoder is to read.
 #[derive(Debug)]

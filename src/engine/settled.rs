@@ -7,10 +7,10 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, EngineError, RACY, Target, event::shown};
+use super::{Engine, EngineError, RACY, Target, event::shown, stamp::stamp_of};
 use crate::{
   files::{Fs, FsError, Shapes, Stamp, Workspace},
-  store::{self, FileRow, FileStatus, Ledger, Pending},
+  store::{FileRow, FileStatus, Ledger, Pending},
 };
 
 /// The shortest time after which a file is read again.
@@ -65,11 +65,6 @@ impl<F: Fs> Engine<F> {
 fn is_reread(row: &FileRow, stamp: &Stamp) -> bool {
   let was_young = row.scanned_at.is_some_and(|at| !stamp.is_settled(at));
   row.status != FileStatus::Unscannable && row.pending.contains(Pending::RETRY) && was_young
-}
-
-fn stamp_of(row: &store::Stamp) -> Stamp {
-  let store::Stamp { dev, ino, size, mtime_ns, ctime_ns } = *row;
-  Stamp { dev, ino, size, mtime_ns, ctime_ns }
 }
 
 /// The work that is still to be done in these workspaces. Files that cannot be opened count as settled

@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use super::{
-  judge::BlockJudgement,
   layer2_tests::Script,
-  origin::Origin,
   rejudge::Removal,
   testing::{OVERRIDE, TRIGGER, World, web},
 };
 use crate::{
   config::Config,
   detect::{Action, Code, Decision, Finding, Layer, RuleKind, Severity, Verdict},
+  judging::{judgement::BlockJudgement, origin::Origin},
   memory::BlockId,
   provenance::{Attestation, Source, State, Trust},
   store::{EventFilter, EventKind, Item, ItemFilter},

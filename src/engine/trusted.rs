@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
-use super::{
-  Engine, EngineError, Target, judge::BlockText, judging::Judge, origin::Origin, view::View,
-};
+use super::{Engine, EngineError, Target};
 use crate::{
   detect::effects::{KnownSlot, known_slots},
   files::Fs,
+  judging::{judge::Judge, origin::Origin, text::BlockText, view::View},
   os::WriteLock,
   provenance::{State, Trust},
   store::{BlockRow, FileStatus},

@@ -9,26 +9,26 @@ use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
+  decisions::by_whom,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  judge::{BlockJudgement, Origin},
   pending::{self, target_of},
+  prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
   redact::Redacted,
-  review::{ATTEMPTS, MOMENT, PATIENCE, by_whom, is_judged},
-  view::View,
 };
 use crate::{
   detect::{Action, Decision, Verdict},
   failpoint::Plan,
   files::{Fs, MemoryFile},
+  judging::{approvals::plain_of, judgement::BlockJudgement, origin::Origin, view::View},
   memory::{
-    BlockId, ContentHash, Fate, Gap, Line, LineHash,
+    BlockId, ContentHash, Fate, Line, LineHash,
     line::{self, LineKind},
     placeholder,
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending, StoreError, Writer},
+  store::{Item, NewOp, OpKind, Pending, Writer},
 };
 
 /// Where the text of an item is after its decision was undone.
@@ -76,18 +76,6 @@ impl<F: Fs> Engine<F> {
       }
     };
     Ok((self.ledger.item(item.id.as_str())?, undone))
-  }
-
-  /// Notes where the placeholder of an item is, because its rejection removes it. A file that cannot be read
-  /// now has no such place.
-  pub(super) fn keep_gap(&mut self, item: &Item) -> Result<(), EngineError> {
-    let Some(target) = target_of(&self.ledger, &item.path)? else { return Ok(()) };
-    let Ok(Ok(file)) = self.files.open(&target) else { return Ok(()) };
-    let (Ok(bytes), Some(plain)) = (file.read_all(), self.plain_of(item)?) else { return Ok(()) };
-    if let Some(found) = placeholder::find(&bytes, &item.id, &plain) {
-      self.ledger.keep_gap(&item.id, &Gap::around(&bytes, &found.span))?;
-    }
-    Ok(())
   }
 
   /// A flagged block that was cleared is flagged again.
@@ -149,7 +137,7 @@ impl<F: Fs> Engine<F> {
         return Err(EngineError::refused_with("others keep writing to the file", "try again"));
       }
     }
-    if let Some(plain) = self.plain_of(item)? {
+    if let Some(plain) = plain_of(&self.ledger, &item.id)? {
       self.decisions().undo_approval(item, &plain)?;
     }
     self.undecide(item, former, by, reason)?;
@@ -289,23 +277,13 @@ impl<F: Fs> Engine<F> {
     let Some(target) = target_of(&self.ledger, &item.path)? else {
       return Ok(Undone::WaitsWithoutPlace);
     };
-    let (Ok(Ok(file)), Some(plain)) = (self.files.open(&target), self.plain_of(item)?) else {
+    let (Ok(Ok(file)), Some(plain)) = (self.files.open(&target), plain_of(&self.ledger, &item.id)?)
+    else {
       return Ok(Undone::WaitsWithoutPlace);
     };
     let bytes = file.read_all()?;
     let is_there = placeholder::find(&bytes, &item.id, &plain).is_some();
     Ok(if is_there { Undone::Waits } else { Undone::WaitsWithoutPlace })
-  }
-
-  /// The sealed bytes of an item, if they can be read.
-  fn plain_of(&self, item: &Item) -> Result<Option<zeroize::Zeroizing<Vec<u8>>>, EngineError> {
-    match self.ledger.unseal(&item.id) {
-      Ok(plain) => Ok(Some(plain)),
-      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
-        Ok(None)
-      }
-      Err(error) => Err(error.into()),
-    }
   }
 }
 

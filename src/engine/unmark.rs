@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, LazyOutcome, Target, marker_preference, pending, review::PATIENCE,
+  Engine, EngineError, LazyOutcome, Target, marker_preference, pending, prepare::PATIENCE,
 };
 use crate::{
   files::{Fs, MemoryFile},
@@ -20,9 +20,6 @@ use crate::{
   store::Pending,
 };
 
-/// Why a file has no markers, in `memfw status`.
-pub(super) const WHY: &str =
-  "taken out by `memfw markers remove`; `memfw markers add` writes them again";
 /// The pause before a file that is not idle, or is open elsewhere, is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 

@@ -141,7 +141,7 @@ fn new_text_gets_no_marker_while_none_are_wanted_and_its_own_afterwards() {
   world.write(&text);
   take_in(&mut world);
   assert!(!world.file().pending.contains(Pending::RESHAPE), "nothing is due");
-  assert_eq!(world.file().unmarked.as_deref(), Some(super::WHY));
+  assert_eq!(world.file().unmarked.as_deref(), Some(marker_preference::WHY));
   assert_eq!(world.read(), text);
   want(&mut world, true);
   let done = remark(&mut world);

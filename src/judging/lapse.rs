@@ -7,11 +7,13 @@ use std::{ops::Range, path::Path};
 
 use super::{
   approvals::{Approvals, Version},
-  approved,
+  approved, blocks,
   claim::claims,
-  judge::{self, BlockJudgement, JudgeContext, Origin},
+  judge_context::JudgeContext,
+  judgement::BlockJudgement,
+  origin::Origin,
   precedent::{allowed_to, context},
-  together,
+  spans, together,
   unit::Brought,
   view::View,
 };
@@ -76,7 +78,7 @@ pub(super) fn lapse(
         *one = Some(Brought::judged(&origin));
       }
     }
-    let mut judgement = judge::judge_lines(bytes, block, &spans, &brought, &mut cx);
+    let mut judgement = blocks::judge_lines(bytes, block, &spans, &brought, &mut cx);
     let Some(slot) = judgements.get_mut(index).filter(|_| judgement.decision.leaves()) else {
       continue;
     };
@@ -96,7 +98,7 @@ pub(super) fn lapse(
 /// Extends approvals to the context after a redaction, because memfw's own redaction does not change the
 /// meaning of approved text nearby: an approval that is valid in `view` is also valid in the `left` rest
 /// of it, which has equal length.
-pub(super) fn extend_approvals(
+pub fn extend_approvals(
   ledger: &mut Ledger,
   at: i64,
   path: &Path,
@@ -114,7 +116,7 @@ pub(super) fn extend_approvals(
   let [before, after] = [&view.bytes[..], left].map(|bytes| claims(bytes).collect::<Vec<_>>());
   for (item, span) in Approvals::new(ledger, at).places_in(path, left)? {
     let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
-    let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
+    let goes = redactions.iter().any(|one| spans::overlaps(&one.span, &span));
     // An approval that was not valid before does not become valid by a redaction.
     if goes
       || !Approvals::new(ledger, at).may_stand(path, item.hash, &[around(&[]), around(&before)])?
@@ -168,7 +170,7 @@ fn leaving(
 /// The lines of a block that are in one of these spans and are not blank.
 fn lines_in(document: &Document, index: usize, spans: &[Range<usize>]) -> Vec<usize> {
   let lines = document.blocks().get(index).into_iter().flat_map(|block| &block.lines).enumerate();
-  let is_in = |span: &Range<usize>| spans.iter().any(|one| judge::overlaps(one, span));
+  let is_in = |span: &Range<usize>| spans.iter().any(|one| spans::overlaps(one, span));
   lines
     .filter(|(_, one)| one.kind != LineKind::Blank && is_in(&one.span))
     .map(|(at, _)| at)

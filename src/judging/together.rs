@@ -8,7 +8,10 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-  judge::{self, BlockJudgement, JudgeContext, LayerResults},
+  decide::{self, LayerResults},
+  judge_context::JudgeContext,
+  judgement::BlockJudgement,
+  layer1::effects_of,
   origin::Origin,
   text::Said,
   unit::Brought,
@@ -81,10 +84,10 @@ pub(super) fn judge(
   let whole = cx.text(file, &block.parts);
   let said = Said::of(&whole);
   let reading = said.read();
-  let assessment = judge::assessment(file, (&spans, &reading), &news, &mut cx);
-  let effects = judge::effects_of(&reading, &spans, &cx);
+  let assessment = decide::assessment(file, (&spans, &reading), &news, &mut cx);
+  let effects = effects_of(&reading, &spans, &cx);
   let seen = LayerResults { findings: news, effects, assessment };
-  let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut cx);
+  let judgement = decide::judge_found(file, block, &spans, brought, seen, &mut cx);
   let is_told = lines.iter().all(|&index| {
     let by = brought.get(index).copied().flatten().and_then(|by| by.known);
     by.and_then(|known| cx.known.get(known)).is_some_and(|row| row.state == State::Flagged)

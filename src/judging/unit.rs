@@ -348,3 +348,22 @@ impl Candidates<'_> {
     !ends && (line.len() >= WRAPPED || next.first().is_some_and(u8::is_ascii_lowercase))
   }
 }
+
+/// The origin of each line of a block in which the revisions in `judged` have the new `origin`.
+pub fn brought(
+  row: &BlockRow,
+  block: &Block,
+  index: usize,
+  judged: &[u32],
+  origin: &Origin,
+) -> Vec<Option<Brought>> {
+  let lines = block.lines.iter().zip(&row.lines);
+  let by = |number: u32| {
+    if judged.contains(&number) {
+      Some(Brought::judged(origin))
+    } else {
+      Brought::by(row, index, number)
+    }
+  };
+  lines.map(|(line, known)| by(known.revision).filter(|_| line.kind != LineKind::Blank)).collect()
+}

@@ -23,30 +23,32 @@ const MAX_APPROVED: usize = 200;
 
 /// How long after an approval its placeholder may return, in microseconds: ten minutes, within which
 /// programs save what they had read before (docs/adr/0002).
-pub(super) const WATCHED_FOR: i64 = 600_000_000;
+pub const WATCHED_FOR: i64 = 600_000_000;
 
 /// An item that a person has approved, with its text.
 pub(super) type Approved = (Item, Zeroizing<Vec<u8>>);
 
 /// A version of a file.
-pub(super) struct Version<'a> {
+pub struct Version<'a> {
   /// The path of the file.
-  pub(super) path: &'a Path,
-  pub(super) bytes: &'a [u8],
+  pub path: &'a Path,
+  /// Its content.
+  pub bytes: &'a [u8],
   /// The segments and blocks of `bytes`.
-  pub(super) document: &'a Document,
+  pub document: &'a Document,
 }
 
 /// Answers questions about approvals at one moment.
-pub(super) struct Approvals<'a> {
-  pub(super) ledger: &'a Ledger,
+pub struct Approvals<'a> {
+  /// The ledger, for reading.
+  pub ledger: &'a Ledger,
   /// Microseconds since the epoch.
   at: i64,
 }
 
 impl<'a> Approvals<'a> {
   /// The approvals in this ledger at this moment, in microseconds since the epoch.
-  pub(super) const fn new(ledger: &'a Ledger, at: i64) -> Self {
+  pub const fn new(ledger: &'a Ledger, at: i64) -> Self {
     Self { ledger, at }
   }
 
@@ -91,7 +93,7 @@ impl<'a> Approvals<'a> {
 
   /// Whether the approvals of a text with these hashes are bound to other contexts than these. An older
   /// approval, for which only the neighbours were recorded, never lapses this way.
-  pub(super) fn have_lapsed(
+  pub fn have_lapsed(
     &self,
     path: &Path,
     hashes: &[ContentHash],
@@ -105,7 +107,7 @@ impl<'a> Approvals<'a> {
   }
 
   /// Whether an approval of a text is still valid, and valid in these contexts.
-  pub(super) fn may_stand(
+  pub fn may_stand(
     &self,
     path: &Path,
     hash: ContentHash,
@@ -118,7 +120,7 @@ impl<'a> Approvals<'a> {
 
   /// The items with this text that were approved in one of these contexts, also if the approval is not
   /// valid any more.
-  pub(super) fn approved_in_context(
+  pub fn approved_in_context(
     &self,
     path: &Path,
     hash: ContentHash,
@@ -149,7 +151,7 @@ impl<'a> Approvals<'a> {
   }
 
   /// The approved texts of a file in `bytes`, with their spans.
-  pub(super) fn places_in(
+  pub fn places_in(
     &self,
     path: &Path,
     bytes: &[u8],
@@ -162,12 +164,7 @@ impl<'a> Approvals<'a> {
   }
 
   /// Whether the file has as many copies of an approved text as were approved.
-  pub(super) fn is_back(
-    &self,
-    item: &Item,
-    bytes: &[u8],
-    plain: &[u8],
-  ) -> Result<bool, StoreError> {
+  pub fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, StoreError> {
     let count = placeholder::standing(bytes, plain).count();
     Ok(count > 0 && count >= self.copies(item)?)
   }
@@ -184,13 +181,7 @@ impl<'a> Approvals<'a> {
     let approved: HashSet<&BlockId> = document.placeholders().filter(is_approved).collect();
     let mut spare = Vec::new();
     for id in approved {
-      let plain = match self.ledger.unseal(id) {
-        Ok(plain) => plain,
-        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
-          continue;
-        }
-        Err(error) => return Err(error),
-      };
+      let Some(plain) = plain_of(self.ledger, id)? else { continue };
       if self.is_back(&self.ledger.item(id.as_str())?, bytes, &plain)? {
         spare.push(id.clone());
       }
@@ -199,17 +190,16 @@ impl<'a> Approvals<'a> {
   }
 
   /// The approved texts of a file, the newest first.
-  pub(super) fn texts(&self, path: &Path) -> Result<Vec<Approved>, StoreError> {
+  pub fn texts(&self, path: &Path) -> Result<Vec<Approved>, StoreError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(path.to_owned()) };
     let mut found = Vec::new();
     // The ledger returns the oldest first, and a recent decision is the likeliest to be searched
     // for.
     let approved = self.ledger.items(&filter)?.into_iter().rev().filter(|item| !item.in_file);
     for item in approved.take(MAX_APPROVED) {
-      match self.ledger.unseal(&item.id) {
-        // Without its bytes, the text cannot be searched for.
-        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
-        plain => found.push((item, plain?)),
+      // Without its bytes, the text cannot be searched for.
+      if let Some(plain) = plain_of(self.ledger, &item.id)? {
+        found.push((item, plain));
       }
     }
     Ok(found)
@@ -223,12 +213,21 @@ impl<'a> Approvals<'a> {
   }
 
   /// Whether this version contains the placeholder of a recently approved item.
-  pub(super) fn has_returned(&self, path: &Path, document: &Document) -> Result<bool, StoreError> {
+  pub fn has_returned(&self, path: &Path, document: &Document) -> Result<bool, StoreError> {
     let standing: HashSet<&BlockId> = document.placeholders().collect();
     if standing.is_empty() {
       return Ok(false);
     }
     let watched = self.ledger.approved_since(path, self.at.saturating_sub(WATCHED_FOR))?;
     Ok(watched.iter().any(|id| standing.contains(id)))
+  }
+}
+
+/// The sealed bytes of an item; `None` if they cannot be read any more.
+pub fn plain_of(ledger: &Ledger, id: &BlockId) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+  match ledger.unseal(id) {
+    Ok(plain) => Ok(Some(plain)),
+    Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => Ok(None),
+    Err(error) => Err(error),
   }
 }

@@ -1,183 +1,36 @@
-//! Judges fresh lines: the layers give findings, and policy decides by them.
+//! Decides about lines of a block by what the layers found, earlier decisions, and the answer of the judge.
 #![forbid(unsafe_code)]
 
-use std::{ops::Range, path::Path};
+use std::ops::Range;
 
 use super::{
-  claim::{claims, edited, one_foreign},
-  consult,
-  layer1::{effects_in, found},
-  slices::Slice,
-  taken::Case,
-  text::{BlockReading, Said},
-  together,
-  unit::Brought,
-};
-
-use crate::{
-  config::{Config, ExtraPaths, InstructionFile},
-  detect::{
-    Action, Code, Decision, Finding, Layer, PolicyInput, RuleKind, Severity, Text, Verdict,
-    effects::{self, FoundEffect},
-    model::{Assessment, Depth, Probabilities},
-    policy::{self, Party},
-  },
-  memory::{Block, Comparison, ContentHash, Document, Fate, line},
-  store::ExceptionKey,
-};
-
-pub use super::{
-  judge_context::{AskPrecedent, Assess, Consult, JudgeContext, Precedent, RestoredText},
+  claim::claims,
+  judge_context::{JudgeContext, Precedent},
   judgement::{BlockJudgement, Consulted},
   origin::Origin,
-  text::BlockText,
+  referral,
+  spans::{lines_in, overlaps, touches},
+  taken::Case,
+  text::BlockReading,
+  treatment::Treatment,
+  unit::Brought,
 };
-
-/// How the text of a file is treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
-  /// Poison is taken out.
-  Memory,
-  /// It contains many instructions by nature: findings are flagged and stay.
-  Report,
-  /// It is not searched.
-  Ignore,
-}
-
-impl Treatment {
-  /// How a file is treated by the configuration. The path is relative to its directory; with
-  /// `elsewhere` that directory is not a workspace.
-  pub fn of(rel: &Path, elsewhere: bool, config: &Config) -> Self {
-    if elsewhere {
-      return match config.agent_extra_paths {
-        ExtraPaths::Report => Self::Report,
-        ExtraPaths::Quarantine => Self::Memory,
-        ExtraPaths::Ignore => Self::Ignore,
-      };
-    }
-    match InstructionFile::of(rel) {
-      None => Self::Memory,
-      Some(file) if config.files_quarantine.contains(&file) => Self::Memory,
-      Some(file) if config.files_ignore.contains(&file) => Self::Ignore,
-      Some(_) => Self::Report,
-    }
-  }
-}
-
-/// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
-pub fn judge_fresh(
-  file: &[u8],
-  document: &Document,
-  comparison: &Comparison,
-  cx: &mut JudgeContext<'_>,
-) -> Vec<Option<BlockJudgement>> {
-  let mut foreign = false;
-  let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
-  blocks
-    .map(|(index, (block, fate))| {
-      // The remaining blocks are judged in the next turn.
-      if cx.slice.is_some_and(Slice::is_over) {
-        return None;
-      }
-      let fresh: Vec<Range<usize>> = match fate {
-        Fate::Unchanged { .. } | Fate::Moved { .. } => return None,
-        Fate::Inserted => block.lines.iter().map(|line| line.span.clone()).collect(),
-        Fate::Edited { fresh, .. } => fresh
-          .iter()
-          .filter_map(|&index| block.lines.get(index))
-          .map(|line| line.span.clone())
-          .collect(),
-      };
-      let whole = cx.text(file, &block.parts);
-      let said = Said::of(&whole);
-      let reading = said.read();
-      let brought = together::brought(block, index, comparison, cx);
-      let all = found(&reading, block, &brought, cx);
-      let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
-      let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
-        all.into_iter().partition(is_fresh);
-      let composed = together::judge(file, block, &others, &brought, fresh.is_empty(), cx);
-      if fresh.is_empty() {
-        return composed;
-      }
-      let (goes, stays): (Option<_>, Option<_>) =
-        if composed.as_ref().is_some_and(|one| one.decision.leaves()) {
-          (composed, None)
-        } else {
-          (None, composed)
-        };
-      findings.extend(stays.into_iter().flat_map(|one| one.findings));
-      let effects = effects_of(&reading, &fresh, cx);
-      let assessment = assessment(file, (&fresh, &reading), &findings, cx);
-      if cx.origin.source.is_baseline() || cx.origin.is_taken_over {
-        one_foreign(&mut findings, &mut foreign);
-      }
-      if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
-        findings.push(edited(block, marker));
-      }
-      let seen = LayerResults { findings, effects, assessment };
-      let own = judge_found(file, block, &fresh, &brought, seen, cx);
-      Some(match goes {
-        Some(composed) => {
-          composed.beside(own, || fresh.iter().flat_map(|span| lines_in(block, span)).collect())
-        }
-        None => own,
-      })
-    })
-    .collect()
-}
-
-/// Judges these lines of a block as if they were fresh.
-pub(super) fn judge_lines(
-  file: &[u8],
-  block: &Block,
-  fresh: &[Range<usize>],
-  brought: &[Option<Brought>],
-  cx: &mut JudgeContext<'_>,
-) -> BlockJudgement {
-  let whole = cx.text(file, &block.parts);
-  let said = Said::of(&whole);
-  let reading = said.read();
-  let mut findings = found(&reading, block, brought, cx);
-  findings.retain(|finding| touches(fresh, &finding.span));
-  let effects = effects_of(&reading, fresh, cx);
-  let assessment = assessment(file, (fresh, &reading), &findings, cx);
-  let seen = LayerResults { findings, effects, assessment };
-  judge_found(file, block, fresh, brought, seen, cx)
-}
+use crate::{
+  detect::{
+    Action, Code, Decision, Finding, Layer, PolicyInput, RuleKind, Severity, Text, Verdict,
+    effects::FoundEffect,
+    model::{Assessment, Depth, Probabilities},
+    policy,
+  },
+  memory::{Block, ContentHash, line},
+  store::ExceptionKey,
+};
 
 /// The results of the layers for a block; spans in bytes of the file.
 pub(super) struct LayerResults {
   pub(super) findings: Vec<Finding>,
   pub(super) effects: Vec<FoundEffect>,
   pub(super) assessment: Option<Assessment>,
-}
-
-/// The effects of the fresh lines of a block, read in the whole block. The owner and the agent may have
-/// any effect, so their text is not read for effects.
-pub(super) fn effects_of(
-  reading: &BlockReading<'_>,
-  fresh: &[Range<usize>],
-  cx: &JudgeContext<'_>,
-) -> Vec<FoundEffect> {
-  if cx.treatment == Treatment::Ignore || !reads_effects(cx.origin.party(), cx.reads_on) {
-    return vec![];
-  }
-  let mut found = effects_in(reading, &setting(cx));
-  found.retain(|one| touches(fresh, &one.span));
-  found
-}
-
-/// Whether the effects of a text of this party matter. If the party is unknown, effects only add to the
-/// suspicion of the model, so nothing urgent waits for them when the encoder reads later.
-pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
-  !(party.has_all_powers() || reads_on && party == Party::Unknown)
-}
-
-/// The values with which the values of a text are compared.
-pub(super) fn setting<'a>(cx: &JudgeContext<'a>) -> effects::Setting<'a> {
-  let asked = cx.origin.request.as_ref().map_or("", |request| &request.asked);
-  effects::Setting { asked, known: cx.slots }
 }
 
 /// The model's assessment of the fresh lines of a block; spans in bytes of the file. The model reads only
@@ -348,9 +201,9 @@ pub(super) fn judge_found(
   }
   findings.retain(|finding| !is_excused(finding));
   if may_consult {
-    (answer, consulted) = consult::consult(file, fresh, &findings, &input, cx);
+    (answer, consulted) = referral::consult(file, fresh, &findings, &input, cx);
     input.reading = answer.as_ref();
-    let place = input.reading.and_then(|reading| consult::place(file, block, fresh, reading));
+    let place = input.reading.and_then(|reading| referral::place(file, block, fresh, reading));
     let ruled = |(reading, place)| policy::ruled(reading, place, &input);
     findings.extend(input.reading.zip(place).and_then(ruled));
     findings.retain(|finding| !is_excused(finding));
@@ -374,14 +227,6 @@ pub(super) fn judge_found(
     taken_from,
     consulted,
   }
-}
-
-/// The indices of the lines of a block that a span touches.
-pub(super) fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
-  let first = block.lines.partition_point(|line| line.span.end <= span.start);
-  let lines = block.lines.iter().enumerate().skip(first);
-  let touched = lines.take_while(|(_, line)| line.span.start < span.end.max(span.start + 1));
-  touched.map(|(index, _)| index).collect()
 }
 
 /// The precedent of these bytes in this place, or else of the same text with other line ends; `None` if
@@ -408,14 +253,4 @@ fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
     }
   }
   runs
-}
-
-/// Whether a span touches one of these lines, which are sorted.
-pub(super) fn touches(lines: &[Range<usize>], span: &Range<usize>) -> bool {
-  let first = lines.partition_point(|line| line.end <= span.start);
-  lines.get(first).is_some_and(|line| overlaps(line, span))
-}
-
-pub(super) fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
-  a.start < b.end.max(b.start + 1) && b.start < a.end
 }

@@ -13,7 +13,7 @@ use std::{
   time::Duration,
 };
 
-use super::judge::Origin;
+use super::origin::Origin;
 use crate::{
   detect::{Finding, Text, model::Assessment},
   memory::ContentHash,
@@ -45,7 +45,7 @@ pub struct Memo {
 ///
 /// A text must be read for its key, because the words of the owner count only where they ask for what it says.
 #[derive(Default)]
-pub(super) struct KeyMemo {
+pub struct KeyMemo {
   path: PathBuf,
   /// By the text, and by what else decides.
   keys: HashMap<(ContentHash, ContentHash), ScoreKey>,
@@ -60,7 +60,7 @@ impl KeyMemo {
   }
 
   /// The key of a text of this origin, computed once.
-  pub(super) fn key(&mut self, text: &[u8], origin: &Origin, turn: &Turn) -> ScoreKey {
+  pub fn key(&mut self, text: &[u8], origin: &Origin, turn: &Turn) -> ScoreKey {
     let compute = || ScoreKey::new(text, &origin.context(&Text::new(text), &[]));
     let Some(request) = &origin.request else { return compute() };
     let (request, source) = (request.hash(), origin.source.as_str().as_bytes());
@@ -74,7 +74,7 @@ impl KeyMemo {
 }
 
 /// How long one turn at a large file lasts.
-pub(super) struct Turn {
+pub struct Turn {
   /// `None` if nothing may go first.
   interrupt: Option<Interrupt>,
   clock: Arc<dyn Clock>,
@@ -97,7 +97,7 @@ impl Turn {
   }
 
   /// Whether the rest must wait.
-  pub(super) fn is_over(&self) -> bool {
+  pub fn is_over(&self) -> bool {
     let Some(interrupt) = &self.interrupt else { return false };
     let now = self.clock.monotonic();
     if self.is_cut.get() || self.until.get().is_none_or(|until| now < until) {
@@ -109,7 +109,7 @@ impl Turn {
   }
 
   /// Notes that something new is judged.
-  pub(super) fn comes_further(&self) {
+  pub fn comes_further(&self) {
     if self.until.get().is_none() {
       let now = self.clock.monotonic();
       self.until.set(Some(now + SLICE.max(now.saturating_sub(self.began))));

@@ -25,33 +25,35 @@ const MAX_FORMER: u32 = 20_000;
 const CONTINUED_FOR: i64 = 10_000_000;
 
 /// A version of a file, before it is judged.
-pub(super) struct ReadVersion {
-  pub(super) bytes: Arc<Vec<u8>>,
+pub struct ReadVersion {
+  /// Its content.
+  pub bytes: Arc<Vec<u8>>,
   /// The segments and blocks of `bytes`.
-  pub(super) document: Document,
+  pub document: Document,
   /// The ledger's facts about the file.
-  pub(super) facts: FileFacts,
+  pub facts: FileFacts,
   /// The fate of each block since the known version.
-  pub(super) comparison: Comparison,
+  pub comparison: Comparison,
   /// The rests of lines whose beginning was taken out a moment ago.
-  pub(super) continued: Vec<Range<usize>>,
+  pub continued: Vec<Range<usize>>,
   /// Whether earlier decisions may apply to its text.
-  pub(super) has_decisions: bool,
+  pub has_decisions: bool,
 }
 
 /// The inputs for reading a version.
-pub(super) struct Reader<'a> {
-  pub(super) ledger: &'a Ledger,
+pub struct Reader<'a> {
+  /// The ledger, for reading.
+  pub ledger: &'a Ledger,
   /// The placeholders of items.
-  pub(super) placeholders: &'a mut PlaceholderCache,
+  pub placeholders: &'a mut PlaceholderCache,
   /// Microseconds since the epoch.
-  pub(super) now: i64,
+  pub now: i64,
 }
 
 impl Reader<'_> {
   /// Reads the bytes of a file with this path and row. In a `writable` file, text that could not be
   /// taken out before counts as unknown.
-  pub(super) fn read(
+  pub fn read(
     self,
     (path, row): (&Path, Option<&FileRow>),
     bytes: Arc<Vec<u8>>,
@@ -100,7 +102,7 @@ impl Reader<'_> {
 }
 
 /// The hashes of the lines of a file by their first bytes; nothing where two lines begin alike.
-pub(super) fn whole_hashes(document: &Document) -> HashMap<[u8; LineHash::SHORT], LineHash> {
+pub fn whole_hashes(document: &Document) -> HashMap<[u8; LineHash::SHORT], LineHash> {
   let mut whole: HashMap<_, Option<LineHash>> = HashMap::new();
   for line in document.blocks().iter().flat_map(|block| &block.lines) {
     let found = whole.entry(line.hash.short()).or_insert(Some(line.hash));
@@ -149,7 +151,7 @@ fn continued(
 }
 
 /// The ids after `memfw:` anywhere in the text.
-pub(super) fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
+pub fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   const WORD: &[u8] = b"memfw:";
   let mut found = HashSet::new();
   let mut at = 0;

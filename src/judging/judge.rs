@@ -11,23 +11,24 @@ use std::{
 };
 
 use super::{
-  EngineError,
   approvals::Version,
-  consult::Heard,
-  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, RestoredText, Treatment},
+  blocks,
+  judge_context::{Heard, JudgeContext, Precedent, RestoredText},
+  judgement::BlockJudgement,
   lapse::lapse,
-  layer2::Layer2,
+  origin::Origin,
   precedent::precedent,
   read_version::ReadVersion,
-  rejudge::Beside,
   slices::{Interrupt, KeyMemo, LARGE, Memo, Slice, Turn},
+  treatment::Treatment,
   unit::Brought,
 };
 use crate::{
   config::{Config, JudgeVia},
   detect::{
-    Text,
-    model::{self, Assessment, Context, Depth},
+    Code, Text,
+    effects::KnownSlot,
+    model::{self, Assessment, Assessor, Context, Depth},
     reading::Question,
     rules::{RuleSet, Rules},
   },
@@ -36,6 +37,32 @@ use crate::{
   provenance::{Evidence, Source},
   store::{Ledger, QuestionState, ScoreKey, StoreError},
 };
+
+/// Why text could not be judged now.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgingError {
+  /// The ledger.
+  #[error(transparent)]
+  Store(#[from] StoreError),
+  /// More urgent work interrupted the judgement of a large file.
+  #[error("put off for more urgent work")]
+  Preempted,
+}
+
+/// The model, if there is one.
+pub type Layer2 = Option<&'static dyn Assessor>;
+
+/// The facts that a judgement needs in addition to the text.
+pub struct Beside<'a> {
+  /// Where the text comes from.
+  pub origin: &'a Origin,
+  /// The codes that a person allowed for this origin.
+  pub allowed: &'a [Code],
+  /// The values of trusted memory.
+  pub slots: &'a [KnownSlot],
+  /// Whether the text is out of its file; then the earlier decision does not count.
+  pub is_out: bool,
+}
 
 /// The criteria by which text is judged.
 pub struct Judge {
@@ -58,7 +85,7 @@ pub struct Judge {
 
 impl Judge {
   /// Judges by the built-in rules, without a model.
-  pub(super) fn new(clock: Arc<dyn Clock>, config: Arc<Config>) -> Self {
+  pub fn new(clock: Arc<dyn Clock>, config: Arc<Config>) -> Self {
     Self {
       clock,
       config,
@@ -73,7 +100,7 @@ impl Judge {
   }
 
   /// Replaces the configuration.
-  pub(super) fn configure(&mut self, config: Arc<Config>) {
+  pub fn configure(&mut self, config: Arc<Config>) {
     self.config = config;
     self.forget_slices();
   }
@@ -85,27 +112,27 @@ impl Judge {
   }
 
   /// The current rules.
-  pub(super) fn rules(&self) -> &RuleSet {
+  pub fn rules(&self) -> &RuleSet {
     self.rules.set()
   }
 
   /// The current rules, for another thread.
-  pub(super) fn rules_in_force(&self) -> Rules {
+  pub fn rules_in_force(&self) -> Rules {
     self.rules.clone()
   }
 
   /// Sets the model of layer 2; before this, only the rules judge.
-  pub(super) fn set_model(&mut self, model: Layer2) {
+  pub fn set_model(&mut self, model: Layer2) {
     self.model = model;
   }
 
   /// The current model.
-  pub(super) const fn model(&self) -> Layer2 {
+  pub const fn model(&self) -> Layer2 {
     self.model
   }
 
   /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
-  /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
+  /// is interrupted ([`JudgingError::Preempted`]) and continues there the next time.
   pub fn set_interrupt(&mut self, interrupt: Interrupt) {
     self.interrupt = Some(interrupt);
   }
@@ -116,39 +143,39 @@ impl Judge {
   }
 
   /// Whether large files are judged in slices.
-  pub(super) const fn has_interrupt(&self) -> bool {
+  pub const fn has_interrupt(&self) -> bool {
     self.interrupt.is_some()
   }
 
   /// Sets whether the current operation can be interrupted and started again.
-  pub(super) const fn allow_interrupt(&mut self, allowed: bool) {
+  pub const fn allow_interrupt(&mut self, allowed: bool) {
     self.may_interrupt = allowed;
   }
 
   /// A turn at texts that are judged again; `began` is the time when their file was read.
-  pub(super) fn turn(&self, began: Duration) -> Turn {
+  pub fn turn(&self, began: Duration) -> Turn {
     Turn::new(self.interrupt.clone(), Arc::clone(&self.clock), began)
   }
 
   /// The keys of the texts of a file, as far as they were computed in earlier turns.
-  pub(super) fn keys(&self, path: &Path) -> RefMut<'_, KeyMemo> {
+  pub fn keys(&self, path: &Path) -> RefMut<'_, KeyMemo> {
     let mut keys = self.keys.borrow_mut();
     keys.of(path);
     keys
   }
 
   /// Discards these keys, because all are known.
-  pub(super) fn forget_keys(&self) {
+  pub fn forget_keys(&self) {
     *self.keys.borrow_mut() = KeyMemo::default();
   }
 
   /// Discards the findings of slices, because the rules have changed or the judgement is complete.
-  pub(super) fn forget_slices(&self) {
+  pub fn forget_slices(&self) {
     *self.memo.borrow_mut() = Memo::default();
   }
 
   /// Whether the encoder reads the texts later about which the heads are not sure.
-  pub(super) fn reads_on(&self) -> bool {
+  pub fn reads_on(&self) -> bool {
     self.model.is_some_and(|model| model.health().degradation().is_none())
   }
 
@@ -171,7 +198,7 @@ impl Judge {
   }
 
   /// Whether a judge is asked about text of this file, by its path in the workspace.
-  pub(super) fn asks_about(&self, rel: &Path, treatment: Treatment) -> bool {
+  pub fn asks_about(&self, rel: &Path, treatment: Treatment) -> bool {
     self.config.judge_via != JudgeVia::Off
       && treatment != Treatment::Ignore
       && !self.config.judge_exclude_files.iter().any(|one| one.matches(rel))
@@ -179,7 +206,7 @@ impl Judge {
 
   /// Whether text of this origin may be sent: the origin is known, and neither its source nor what fed
   /// it is excluded.
-  pub(super) fn may_send(&self, origin: &Origin) -> bool {
+  pub fn may_send(&self, origin: &Origin) -> bool {
     let excluded = &self.config.judge_exclude_sources;
     let is_excluded = |source: &Source| excluded.iter().any(|one| one.matches(source));
     let json = &origin.trail.evidence_json;
@@ -197,7 +224,7 @@ impl Judge {
   /// Judges the fresh text of a version; one judgement for each block with fresh lines. `began` is the
   /// time when the version was read. Approved text is judged again where its approval has lapsed, if
   /// the file is `writable` and no person has just brought text back.
-  pub(super) fn fresh(
+  pub fn fresh(
     &self,
     ledger: &Ledger,
     file: (&Path, Treatment),
@@ -205,7 +232,7 @@ impl Judge {
     (origin, restored): (&Origin, Option<&RestoredText>),
     writable: bool,
     began: Duration,
-  ) -> Result<Vec<Option<BlockJudgement>>, EngineError> {
+  ) -> Result<Vec<Option<BlockJudgement>>, JudgingError> {
     let (path, treatment) = file;
     let ReadVersion { bytes, document, facts, comparison, continued, has_decisions } = read;
     let now = self.clock.now();
@@ -239,7 +266,7 @@ impl Judge {
       // What the source may do is not considered: the source becomes known later.
       ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
     };
-    let mut judgements = judge::judge_fresh(bytes, document, comparison, &mut cx);
+    let mut judgements = blocks::judge_fresh(bytes, document, comparison, &mut cx);
     let is_cut = slice.as_ref().is_some_and(Slice::is_cut);
     if *has_decisions && restored.is_none() && writable && !is_cut {
       let version = Version { path, bytes, document };
@@ -247,20 +274,20 @@ impl Judge {
     }
     match failed.into_inner() {
       Some(error) => Err(error.into()),
-      None if is_cut => Err(EngineError::Preempted),
+      None if is_cut => Err(JudgingError::Preempted),
       None => Ok(judgements),
     }
   }
 
   /// The judgement on these lines of a block with this origin. `asks` says whether the judge may be
   /// asked about text of this file.
-  pub(super) fn lines(
+  pub fn lines(
     &self,
     ledger: &Ledger,
     (version, treatment, asks): (&Version<'_>, Treatment, bool),
     (block, fresh, brought): (&Block, &[Range<usize>], &[Option<Brought>]),
     beside: &Beside<'_>,
-  ) -> Result<BlockJudgement, EngineError> {
+  ) -> Result<BlockJudgement, StoreError> {
     let Beside { origin, allowed, slots, is_out } = *beside;
     let &Version { path, bytes, document } = version;
     let now = self.clock.now();
@@ -284,10 +311,10 @@ impl Judge {
       precedent: (!is_out).then_some(&mut ask),
       ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
     };
-    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut cx);
+    let mut judgement = blocks::judge_lines(bytes, block, fresh, brought, &mut cx);
     judgement.origin.get_or_insert_with(|| origin.clone());
     match failed.into_inner() {
-      Some(error) => Err(error.into()),
+      Some(error) => Err(error),
       None => Ok(judgement),
     }
   }

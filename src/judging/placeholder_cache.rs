@@ -14,7 +14,7 @@ const ROOM: usize = 1 << 20;
 
 /// Placeholders by id.
 #[derive(Debug, Default)]
-pub(super) struct PlaceholderCache {
+pub struct PlaceholderCache {
   known: HashMap<BlockId, Vec<u8>>,
   bytes: usize,
 }

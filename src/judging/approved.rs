@@ -4,10 +4,7 @@
 
 use std::ops::Range;
 
-use super::{
-  judge::{JudgeContext, overlaps},
-  together,
-};
+use super::{judge_context::JudgeContext, spans::overlaps, together};
 use crate::{
   memory::{
     Comparison, ContentHash, Document, SegmentKind,

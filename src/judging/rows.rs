@@ -10,11 +10,7 @@ use std::{
   ops::Range,
 };
 
-use super::{
-  EngineError,
-  judge::{BlockJudgement, Origin, overlaps},
-  view::View,
-};
+use super::{judgement::BlockJudgement, origin::Origin, spans::overlaps, view::View};
 use crate::{
   detect::{Code, KeptFindings, Verdict},
   memory::{Block, BlockId, Fate, Inherited, Line, LineHash, line::LineKind},
@@ -24,11 +20,11 @@ use crate::{
 
 impl View {
   /// The rows of the ledger for this version. The redactions must have been written already.
-  pub fn rows(
+  pub fn rows<E>(
     &self,
     at: i64,
-    mut new_id: impl FnMut() -> Result<BlockId, EngineError>,
-  ) -> Result<Vec<BlockRow>, EngineError> {
+    mut new_id: impl FnMut() -> Result<BlockId, E>,
+  ) -> Result<Vec<BlockRow>, E> {
     let mut rows: Vec<BlockRow> = Vec::with_capacity(self.document.blocks().len());
     // The marker of a run of fresh blocks is the id of its first block.
     let mut run: Option<BlockId> = None;
@@ -157,7 +153,7 @@ impl View {
 /// Gives consecutive blocks under one marker separate markers if they differ in source, trust, state or
 /// findings, so that no block is marked with the source of its neighbour. Because an id opens only once in
 /// a file, blocks that another block has come between also get a marker of their own.
-pub(super) fn divide(rows: &mut [BlockRow]) {
+pub fn divide(rows: &mut [BlockRow]) {
   let mut runs: Vec<(BlockId, Range<usize>)> = Vec::new();
   let mut before: Option<(BlockId, Vec<Said>)> = None;
   for (index, row) in rows.iter().enumerate() {
@@ -320,7 +316,7 @@ fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
 }
 
 /// Adds the judgement to the row of a block that stays.
-pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
+pub fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
     // Findings in other lines of the block remain.
@@ -337,4 +333,14 @@ pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Blo
   let start = block.parts.first().map_or(0, |part| part.start);
   let end = block.parts.last().map_or(start, |part| part.end);
   row.findings = KeptFindings::within(&judgement.findings, start, end.saturating_sub(start));
+}
+
+/// The lines of a block that these revisions brought.
+pub fn lines_of<'a>(
+  row: &'a BlockRow,
+  block: &'a Block,
+  revisions: &'a [u32],
+) -> impl Iterator<Item = &'a Line> {
+  let lines = block.lines.iter().zip(&row.lines);
+  lines.filter(|(_, known)| revisions.contains(&known.revision)).map(|(line, _)| line)
 }

@@ -4,8 +4,12 @@
 use std::{cell::RefCell, collections::HashSet, ops::Range};
 
 use super::{
-  judge::{BlockText, JudgeContext, Origin, lines_in, overlaps, reads_effects, touches},
+  judge_context::JudgeContext,
+  layer1::reads_effects,
   layer1::{effects_in, from_outside},
+  origin::Origin,
+  spans::{lines_in, overlaps, touches},
+  text::BlockText,
   text::Said,
   unit::{Brought, Candidates, Strength},
 };

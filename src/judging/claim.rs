@@ -49,7 +49,7 @@ pub(super) fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>
 
 /// The lines that consist of a claim, also in a list or a quotation, and those that did until they were
 /// neutralised.
-pub(super) fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+pub fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
   let mut start = 0;
   bytes.split_inclusive(|&byte| byte == b'\n').filter_map(move |line| {
     let span = start..start + line.len();
@@ -63,7 +63,7 @@ pub(super) fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 }
 
 /// The placeholder comments in a text, of any installation.
-pub(super) fn placeholders(bytes: &[u8]) -> Vec<Range<usize>> {
+pub fn placeholders(bytes: &[u8]) -> Vec<Range<usize>> {
   const WORD: &[u8] = b"memfw:";
   let mut found = Vec::new();
   let mut at = 0;

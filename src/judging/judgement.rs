@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::judge::Origin;
+use super::origin::Origin;
 use crate::{
   detect::{
     Action, Decision, Finding, Layer, RuleKind, Severity,
@@ -57,7 +57,7 @@ pub enum Consulted {
 
 impl BlockJudgement {
   /// A judgement that is this decision and nothing else; it takes out all fresh lines.
-  pub(super) const fn of(decision: Decision) -> Self {
+  pub const fn of(decision: Decision) -> Self {
     Self {
       decision,
       findings: vec![],

@@ -9,11 +9,12 @@ use crate::{
     model::{Context, Kind},
     policy::Party,
   },
+  memory::BlockId,
   provenance::{
     Attestation, Attribution, Evidence, Request, Source, Trust, evidence::MAX_EVIDENCE_CHARS,
     trust_of,
   },
-  store::{Item, Ledger, OriginRecord, Revision, Sighting},
+  store::{Item, ItemOrigin, Ledger, OriginRecord, Revision, Sighting},
 };
 
 /// What is known about the origin of a text.
@@ -55,7 +56,7 @@ impl Origin {
   /// Adds the owner's request, if the ledger has it. An unreadable request counts as none: that is
   /// stricter.
   #[must_use]
-  pub(super) fn with_request(mut self, ledger: &Ledger) -> Self {
+  pub fn with_request(mut self, ledger: &Ledger) -> Self {
     if let (None, Some(hash)) = (&self.request, self.trail.request) {
       self.request = ledger.request(hash).ok().flatten();
     }
@@ -128,13 +129,13 @@ impl Origin {
 
   /// Whether a later answer of the records with this origin may replace an earlier one. Only evidence may
   /// raise trust, or replace evidence.
-  pub(super) fn may_replace(&self, before: &Self) -> bool {
+  pub fn may_replace(&self, before: &Self) -> bool {
     let is_nothing = before.source.kind() == "unknown";
     self.observed || !before.observed && (is_nothing || self.trust <= before.trust)
   }
 
   /// Whether both say the same about who wrote a text.
-  pub(super) fn is_like(&self, other: &Self) -> bool {
+  pub fn is_like(&self, other: &Self) -> bool {
     (&self.source, self.trust, self.attestation) == (&other.source, other.trust, other.attestation)
   }
 
@@ -186,6 +187,18 @@ impl Origin {
     revision.attestation = self.attestation;
     revision.session.clone_from(&self.session);
     revision.trail = self.trail.clone();
+  }
+
+  /// This origin as that of an item of the ledger.
+  pub fn for_item(&self, id: &BlockId) -> ItemOrigin {
+    ItemOrigin {
+      id: id.clone(),
+      source: self.source.clone(),
+      trust: self.trust,
+      attestation: self.attestation,
+      session: self.session.clone(),
+      trail: self.trail.clone(),
+    }
   }
 }
 

@@ -3,10 +3,7 @@
 
 use std::path::Path;
 
-use super::{
-  judge::{Origin, Precedent},
-  origin::is_somebody,
-};
+use super::{judge_context::Precedent, origin::Origin, origin::is_somebody};
 use crate::{
   detect::{Code, policy::Party},
   memory::{Around, ContentHash},
@@ -15,11 +12,7 @@ use crate::{
 };
 
 /// The name of the context of a text in its file.
-pub(super) fn context(
-  ledger: &Ledger,
-  path: &Path,
-  around: &Around,
-) -> Result<ContentHash, StoreError> {
+pub fn context(ledger: &Ledger, path: &Path, around: &Around) -> Result<ContentHash, StoreError> {
   Ok(around.name(&ledger.known_as(path)?))
 }
 
@@ -72,11 +65,7 @@ pub(super) fn precedent(
 }
 
 /// The codes that a person excused for text of this origin.
-pub(super) fn allowed_to(
-  ledger: &Ledger,
-  origin: &Origin,
-  now: i64,
-) -> Result<Vec<Code>, StoreError> {
+pub fn allowed_to(ledger: &Ledger, origin: &Origin, now: i64) -> Result<Vec<Code>, StoreError> {
   // A source that was only claimed must not gain anything.
   if !origin.observed {
     return Ok(vec![]);

@@ -5,14 +5,17 @@ use std::ops::Range;
 
 use super::{
   claim::forged,
-  judge::{JudgeContext, Treatment},
+  judge_context::JudgeContext,
+  spans::touches,
   text::{BlockReading, BlockText},
+  treatment::Treatment,
   unit::Brought,
 };
 use crate::{
   detect::{
     self, Finding, JudgeOptions,
     effects::{self, FoundEffect},
+    policy::Party,
   },
   memory::Block,
 };
@@ -66,4 +69,31 @@ pub(super) fn effects_in(
     }
   }
   found
+}
+
+/// The effects of the fresh lines of a block, read in the whole block. The owner and the agent may have
+/// any effect, so their text is not read for effects.
+pub(super) fn effects_of(
+  reading: &BlockReading<'_>,
+  fresh: &[Range<usize>],
+  cx: &JudgeContext<'_>,
+) -> Vec<FoundEffect> {
+  if cx.treatment == Treatment::Ignore || !reads_effects(cx.origin.party(), cx.reads_on) {
+    return vec![];
+  }
+  let mut found = effects_in(reading, &setting(cx));
+  found.retain(|one| touches(fresh, &one.span));
+  found
+}
+
+/// Whether the effects of a text of this party matter. If the party is unknown, effects only add to the
+/// suspicion of the model, so nothing urgent waits for them when the encoder reads later.
+pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
+  !(party.has_all_powers() || reads_on && party == Party::Unknown)
+}
+
+/// The values with which the values of a text are compared.
+pub(super) fn setting<'a>(cx: &JudgeContext<'a>) -> effects::Setting<'a> {
+  let asked = cx.origin.request.as_ref().map_or("", |request| &request.asked);
+  effects::Setting { asked, known: cx.slots }
 }

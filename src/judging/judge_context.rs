@@ -4,8 +4,7 @@
 use std::ops::Range;
 
 use super::{
-  claim::placeholders, consult::Heard, judge::Treatment, origin::Origin, slices::Slice,
-  text::BlockText,
+  claim::placeholders, origin::Origin, slices::Slice, text::BlockText, treatment::Treatment,
 };
 use crate::{
   config::Config,
@@ -13,7 +12,7 @@ use crate::{
     Code, Text,
     effects::KnownSlot,
     model::{Assessment, Context},
-    reading::Question,
+    reading::{Question, Reading},
     rules::RuleSet,
   },
   memory::ContentHash,
@@ -150,6 +149,17 @@ impl<'a> JudgeContext<'a> {
       slice: self.slice,
     }
   }
+}
+
+/// The state of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+  /// The judge's answer.
+  Answer(Reading),
+  /// It has no answer yet.
+  Ask,
+  /// It has no answer, and is not asked any more.
+  Silence,
 }
 
 /// The function that asks the judge.

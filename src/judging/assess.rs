@@ -13,8 +13,9 @@ use std::{
 };
 
 use super::{
-  judge::{BlockText, overlaps},
+  spans::overlaps,
   taken::{MAX_JUDGED_AGAIN, places},
+  text::BlockText,
   unit::{Brought, Candidates, Strength},
 };
 
