@@ -4,6 +4,7 @@
 pub mod call;
 mod model;
 pub mod program;
+pub mod roster;
 pub mod service;
 
 use std::{
@@ -15,9 +16,9 @@ use std::{
 use super::{desktop, judge_client, paths::resolved};
 use crate::{
   config::{Config, ExtraPaths, NotifyVia},
-  daemon::{Discovery, Helpers},
+  daemon::{Discovery, Helpers, skill_check::SkillPlaces},
   files::{Shape, Shapes},
-  openclaw::{Installation, OpenClawEnv, OpenClawRecords, index::Index},
+  openclaw::{Installation, OpenClawEnv, OpenClawRecords, index::Index, skills},
   os::Env,
   provenance::{AgentRecords, NoAgent},
 };
@@ -64,10 +65,27 @@ pub fn discover(env: &Env, config: &Config) -> Discovery {
     distrust: None,
     helpers: helpers(env, config, &found),
     shapes: shapes(config, &found),
+    skills: skill_places(env, &found),
     is_named: false,
     is_complete: found.iter().all(Installation::is_complete),
     agent: boxed(found),
   }
+}
+
+/// Where OpenClaw finds skills.
+fn skill_places(env: &Env, found: &[Installation]) -> SkillPlaces {
+  let env = surroundings(env);
+  let roots = found.iter().flat_map(|one| one.skill_roots(&env)).map(|root| resolved(&root));
+  SkillPlaces {
+    roots: roots.collect(),
+    besides: skills::INSTALLER_FILES,
+    is_unread: !found.iter().all(Installation::is_complete),
+  }
+}
+
+/// The places of skills in a workspace.
+pub fn skill_roots_in(workspace: &Path) -> [PathBuf; 2] {
+  skills::of_workspace(workspace)
 }
 
 /// The paths outside of its workspaces that OpenClaw searches, as they are on the disk now. OpenClaw follows no

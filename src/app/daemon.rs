@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
   config::Config,
-  daemon::{self, DaemonError, Discovery, Options, Reload},
+  daemon::{self, DaemonError, Discovery, Ending, Options, Reload},
   detect::rules::Rules,
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, descriptors, pause},
@@ -30,22 +30,24 @@ const WANTED_DESCRIPTORS: u64 = 65_536;
 
 /// Guards the workspaces until a signal ends it; `flags` name workspaces that replace the configured ones. With
 /// `once` it processes pending changes and ends.
-pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Failure> {
+pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<Ending, Failure> {
   let config = context.config()?.config;
   context.discover(&config, flags)?;
   context.start_log(&config)?;
-  while guard_on_one_ledger(context, flags, once)? == End::Replaced {
+  loop {
+    if let End::Done(ending) = guard_on_one_ledger(context, flags, once)? {
+      return Ok(ending);
+    }
     let text = "another ledger is in the place of the one that was removed or replaced";
     Event::new(EventKind::Restored).detail(text).log(None);
   }
-  Ok(())
 }
 
 /// Why the daemon stopped guarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
   /// A signal arrived, or all pending changes are processed.
-  Done,
+  Done(Ending),
   /// Another ledger has replaced the opened one: the daemon starts again.
   Replaced,
 }
@@ -90,15 +92,15 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
     report_only: keyless.as_ref().map(in_one_line),
     bad_rules,
   };
-  match daemon::run(engine, options, once, &Again { context, workspaces: flags }) {
-    Ok(()) => {}
+  let ending = match daemon::run(engine, options, once, &Again { context, workspaces: flags }) {
+    Ok(ending) => ending,
     Err(DaemonError::Replaced) => return Ok(End::Replaced),
     Err(DaemonError::Engine(error)) => return Err(error.into()),
     Err(error) => return Err(Failure::unavailable(error.to_string())),
-  }
+  };
   match keyless.filter(|_| once) {
     Some(failure) => Err(failure),
-    None => Ok(End::Done),
+    None => Ok(End::Done(ending)),
   }
 }
 

@@ -42,6 +42,12 @@ impl Context {
         workspaces.push(path);
       }
     }
+    // A directory that a person names may be the workspace of an agent that was not found.
+    for root in workspaces.iter().flat_map(|workspace| agent::skill_roots_in(workspace)) {
+      if !found.skills.roots.contains(&root) {
+        found.skills.roots.push(root);
+      }
+    }
     found.distrust = self.config_file().ok().and_then(|file| distrust(&file));
     found.shapes.retain(|root| !workspaces.iter().any(|path| path == root));
     workspaces.extend(found.shapes.roots().cloned());

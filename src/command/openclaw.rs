@@ -4,6 +4,7 @@
 
 pub mod args;
 mod plugin;
+mod policy;
 mod retrust;
 mod state;
 
@@ -22,6 +23,7 @@ pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
     args::AgentCommand::Status(args) => state::run(context, args),
     args::AgentCommand::Install(args) => plugin::install(context, args),
     args::AgentCommand::Uninstall(args) => plugin::uninstall(context, args),
+    args::AgentCommand::Policy => policy::run(context),
     args::AgentCommand::Retrust(args) => retrust::run(context, args),
   }
 }

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod short;
-mod wait;
+mod skills;
+pub(super) mod wait;
 
 use std::{
   collections::HashSet,
@@ -172,6 +173,7 @@ pub(super) struct StatusReport {
   pub(super) degradations: Vec<(String, i64)>,
   reading: Reading,
   judge: JudgeReport,
+  skills: skills::SkillCounts,
 }
 
 impl StatusReport {
@@ -205,6 +207,7 @@ impl StatusReport {
       degradations,
       reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
       judge: JudgeReport::find(&context.config().unwrap_or_default().config, ledger)?,
+      skills: ledger.map(skills::SkillCounts::find).transpose()?.unwrap_or_default(),
     };
     if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
       report.wakeups.clone_from(&health.wakeups);
@@ -272,6 +275,7 @@ impl StatusReport {
       "exposure": exposure,
       "gate": gate,
       "judge": self.judge.to_json(),
+      "skills": self.skills.to_json(),
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "dropped": self.dropped.iter().map(Dropped::to_json).collect::<Vec<_>>(),
@@ -348,6 +352,9 @@ impl StatusReport {
     }
     out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     out.line(&format!("  judge       {}", self.judge.line()))?;
+    if let Some(line) = self.skills.line() {
+      out.line(&format!("  skills      {}", out.paint(Style::Yellow, &line)))?;
+    }
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",

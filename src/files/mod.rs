@@ -26,6 +26,7 @@ pub mod real;
 pub mod real_file;
 mod resolve;
 pub mod rewrite;
+pub mod skill_tree;
 pub mod watch;
 pub mod watch_event;
 pub mod workspace;

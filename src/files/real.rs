@@ -25,6 +25,7 @@ use rustix::{
 
 use super::{
   access::{judge, lower},
+  create,
   fs::{
     Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
     TargetRules, Touch,
@@ -146,7 +147,8 @@ impl Fs for RealFs {
   }
 
   fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
-    self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+    create::make(self.resolver, &root.handle, rel)
+      .map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
   }
 
   /// Opens the file for reading only, because closing it then raises no event, and ten thousand files

@@ -3,10 +3,22 @@
 //! Only one row at a time is held in memory, and every result is capped.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
+
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{EventKind, Ledger, Micros, StoreError, column, event::EventRow, event::event_row};
 use crate::provenance::Trust;
+
+/// The decisions that were taken back, by the number of their event: those whose next decision is the undoing.
+/// ?1 is a time before them.
+const UNDONE: &str = "
+  SELECT id FROM
+    (SELECT id, event, lead(event) OVER (PARTITION BY block ORDER BY id) AS next
+     FROM event
+     WHERE at >= ?1 AND event IN ('approved', 'rejected', 'deleted', 'undone')
+       AND block IS NOT NULL)
+  WHERE event IN ('approved', 'rejected') AND next = 'undone'";
 
 /// Blocks of one trust that appeared in memory and disappeared from it on one day of UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +35,8 @@ pub struct TrustDay {
 
 impl Ledger {
   /// Passes the events of these kinds since a time to a callback, oldest first, at most `cap` of
-  /// them: the newest. A person's decisions have the codes and the layer of their item. Returns
-  /// whether there were more.
+  /// them: the newest. A person's decisions have the codes and the layer of their item; those that
+  /// were undone are left out. Returns whether there were more.
   pub fn each_event(
     &self,
     kinds: &[EventKind],
@@ -37,6 +49,9 @@ impl Ledger {
     let kinds = format!(",{},", kinds.join(","));
     let view = self.snapshot()?;
     view.read(|conn| {
+      let mut undone = conn.prepare_cached(UNDONE)?;
+      let undone = undone.query_map([since], |row| row.get::<_, i64>(0))?;
+      let undone = undone.collect::<Result<HashSet<_>, _>>()?;
       // The newest event beyond the cap.
       let before: Option<i64> = conn
         .prepare_cached(
@@ -62,7 +77,10 @@ impl Ledger {
       let rows =
         statement.query_map(params![before.unwrap_or(i64::MIN), since, kinds], event_row)?;
       for row in rows {
-        visit(row?);
+        let row = row?;
+        if !undone.contains(&row.id) {
+          visit(row);
+        }
       }
       Ok(before.is_some())
     })
@@ -81,19 +99,21 @@ impl Ledger {
     })
   }
 
-  /// The number of events of each kind in a half-open interval of time.
+  /// The number of events of each kind in a half-open interval of time, without decisions that were
+  /// undone.
   pub fn event_counts(
     &self,
     from: Micros,
     to: Micros,
   ) -> Result<Vec<(EventKind, u64)>, StoreError> {
     self.read(|conn| {
-      let mut statement = conn.prepare_cached(
-        "SELECT event, count(*) FROM event WHERE at >= ?1 AND at < ?2 GROUP BY event ORDER BY event",
-      )?;
-      let rows = statement.query_map((from, to), |row| {
-        Ok((column::word(row, 0)?, row.get::<_, i64>(1)? as u64))
-      })?;
+      let sql = format!(
+        "SELECT event, count(*) FROM event
+         WHERE at >= ?1 AND at < ?2 AND id NOT IN ({UNDONE}) GROUP BY event ORDER BY event"
+      );
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows = statement
+        .query_map((from, to), |row| Ok((column::word(row, 0)?, row.get::<_, i64>(1)? as u64)))?;
       Ok(rows.collect::<Result<_, _>>()?)
     })
   }
@@ -194,6 +214,38 @@ mod tests {
       .each_event(&[EventKind::Approved], 0, 9, |row| seen.push((row.layer, row.codes)))
       .unwrap();
     assert_eq!(seen, [(Some(Layer::Model), codes), (None, vec![Code::EncodedText])]);
+  }
+
+  #[test]
+  fn a_decision_that_was_undone_does_not_count() {
+    use EventKind::{Approved, Deleted, Rejected, Undone};
+    let mut ledger = Home::new().ledger();
+    let mut happened = |at: i64, digits, kind| {
+      let event = NewEvent { block: Some(id(digits)), ..NewEvent::new(kind) };
+      ledger.append_events(&[event], at).unwrap();
+    };
+    // The first is approved in the end, the second rejected once and for good, the third nothing at all.
+    for (at, digits, kind) in [
+      (1, "aaaaa1", Approved),
+      (2, "aaaaa2", Rejected),
+      (3, "aaaaa1", Undone),
+      (4, "aaaaa3", Rejected),
+      (5, "aaaaa1", Rejected),
+      (6, "aaaaa3", Undone),
+      (7, "aaaaa1", Undone),
+      (8, "aaaaa2", Deleted),
+      (9, "aaaaa1", Approved),
+    ] {
+      happened(at, digits, kind);
+    }
+    let mut seen = Vec::new();
+    let kinds = [Approved, Rejected];
+    ledger.each_event(&kinds, 0, 9, |row| seen.push((row.at, row.event))).unwrap();
+    assert_eq!(seen, [(2, Rejected), (9, Approved)]);
+    let counts = ledger.event_counts(0, 10).unwrap();
+    assert_eq!(counts, [(Approved, 1), (Deleted, 1), (Rejected, 1), (Undone, 3)]);
+    // What was undone later counts nowhere, either.
+    assert_eq!(ledger.event_counts(0, 2).unwrap(), []);
   }
 
   #[test]

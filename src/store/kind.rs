@@ -90,6 +90,27 @@ pub enum EventKind {
   /// A person made the agent framework trust a file again.
   #[strum(message = "file trusted again")]
   Retrusted,
+  /// A skill was seen for the first time.
+  #[strum(message = "skill seen for the first time")]
+  SkillNew,
+  /// The files of a skill changed.
+  #[strum(message = "skill changed")]
+  SkillChanged,
+  /// The text of a skill has findings, its signature is broken, or not all of it can be checked.
+  #[strum(message = "skill flagged")]
+  SkillFlagged,
+  /// A skill is gone.
+  #[strum(message = "skill is gone")]
+  SkillGone,
+  /// A person trusts a skill.
+  #[strum(message = "skill trusted")]
+  SkillTrusted,
+  /// A person withdrew the trust in a skill.
+  #[strum(message = "trust in a skill withdrawn")]
+  SkillWithdrawn,
+  /// A person changed which keys may sign skills.
+  #[strum(message = "key for skills changed")]
+  SkillKey,
   /// Entries of memory were handed to a run of the agent.
   #[strum(message = "memory handed to a run")]
   Injected,

@@ -55,6 +55,8 @@ mod renamed;
 mod request;
 mod retain;
 mod score;
+mod skill;
+mod skill_key;
 mod source_exception;
 mod stamp;
 mod state;
@@ -97,6 +99,8 @@ pub use record::ScanRecord;
 pub use renamed::Rename;
 pub use retain::{Dropped, Keep};
 pub use score::ScoreKey;
+pub use skill::{SkillCheck, SkillRow};
+pub use skill_key::SkillKey;
 pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
 pub use state::StateKey;
@@ -224,6 +228,32 @@ impl Ledger {
       return Err(StoreError::Moved { path: self.path.clone() });
     }
     Ok(())
+  }
+
+  /// Records that there was a transaction, and that everything up to now is durable if it was.
+  fn note_newest(&self, is_durable: bool) {
+    let newest = if is_durable { self.newest_event().unwrap_or(0) } else { 0 };
+    // An older copy stays one until the daemon has reported it. The time of the file is that of the transaction.
+    newest::note(&self.path, |noted| noted.unwrap_or(0).max(newest));
+  }
+
+  /// Records that this ledger is the one that counts from now on, although it is an older copy.
+  pub fn accept_as_newest(&self) -> Result<(), StoreError> {
+    let newest = self.newest_event()?;
+    newest::note(&self.path, |_| newest);
+    Ok(())
+  }
+
+  /// Whether this ledger is an older copy of the one that was here last.
+  pub fn is_older_copy(&self) -> Result<bool, StoreError> {
+    match newest::noted(&self.path) {
+      Some(noted) => Ok(self.newest_event()? < noted),
+      None => Ok(false),
+    }
+  }
+
+  fn newest_event(&self) -> Result<i64, StoreError> {
+    self.read(|conn| Ok(newest::newest_event(conn)?))
   }
 
   fn read<'a, T>(

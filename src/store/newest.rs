@@ -12,62 +12,39 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use rusqlite::OptionalExtension as _;
-
-use super::{Ledger, Micros, StoreError};
+use rusqlite::{Connection, OptionalExtension as _};
 
 /// Digits of the number, so that each write replaces the whole content.
 const DIGITS: usize = 20;
 
-impl Ledger {
-  /// Records that there was a transaction, and that everything up to now is durable if it was. A file that cannot
-  /// be written costs no protection.
-  pub(super) fn note_newest(&self, is_durable: bool) {
-    let newest = if is_durable { self.newest_event().unwrap_or(0) } else { 0 };
-    // An older copy stays one until the daemon has reported it. The time of the file is that of the transaction.
-    self.write_newest(|noted| noted.unwrap_or(0).max(newest));
+/// Writes what `newest` makes of the noted event. A file that cannot be written costs no protection.
+pub(super) fn note(ledger: &Path, newest: impl FnOnce(Option<i64>) -> i64) {
+  let written =
+    open(ledger, OpenOptions::new().write(true).create(true).truncate(false).mode(0o600)).and_then(
+      |file| {
+        let newest = newest(read(&file));
+        file.write_all_at(format!("{newest:0DIGITS$}\n").as_bytes(), 0)
+      },
+    );
+  if let Err(error) = written {
+    tracing::debug!(target: "memfw", %error, "the newest event is not noted");
   }
+}
 
-  /// Records that this ledger is the one that counts from now on, although it is an older copy.
-  pub fn accept_as_newest(&self) -> Result<(), StoreError> {
-    let newest = self.newest_event()?;
-    self.write_newest(|_| newest);
-    Ok(())
-  }
+/// The noted event.
+pub(super) fn noted(ledger: &Path) -> Option<i64> {
+  open(ledger, &mut OpenOptions::new()).ok().as_ref().and_then(read)
+}
 
-  /// Writes what `newest` makes of the noted event.
-  fn write_newest(&self, newest: impl FnOnce(Option<i64>) -> i64) {
-    let written =
-      open(self.path(), OpenOptions::new().write(true).create(true).truncate(false).mode(0o600))
-        .and_then(|file| {
-          let newest = newest(noted(&file));
-          file.write_all_at(format!("{newest:0DIGITS$}\n").as_bytes(), 0)
-        });
-    if let Err(error) = written {
-      tracing::debug!(target: "memfw", %error, "the newest event is not noted");
-    }
-  }
-
-  /// Whether this ledger is an older copy of the one that was here last.
-  pub fn is_older_copy(&self) -> Result<bool, StoreError> {
-    let file = open(self.path(), &mut OpenOptions::new()).ok();
-    match file.as_ref().and_then(noted) {
-      Some(noted) => Ok(self.newest_event()? < noted),
-      None => Ok(false),
-    }
-  }
-
-  fn newest_event(&self) -> Result<i64, StoreError> {
-    self.read(|conn| {
-      let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'event'";
-      Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
-    })
-  }
+/// The number of the newest event in the database.
+pub(super) fn newest_event(conn: &Connection) -> rusqlite::Result<i64> {
+  let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'event'";
+  Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
 /// When the ledger at this path last had a durable event, in microseconds since the epoch, whatever ledger is there
 /// now.
-pub fn last_written(path: &Path) -> Option<Micros> {
+pub fn last_written(path: &Path) -> Option<i64> {
   let metadata = fs::symlink_metadata(file(path)).ok().filter(fs::Metadata::is_file)?;
   Some(metadata.mtime().saturating_mul(1_000_000).saturating_add(metadata.mtime_nsec() / 1_000))
 }
@@ -82,7 +59,7 @@ fn open(ledger: &Path, options: &mut OpenOptions) -> io::Result<File> {
   options.read(true).custom_flags(flags).open(file(ledger))
 }
 
-fn noted(file: &File) -> Option<i64> {
+fn read(file: &File) -> Option<i64> {
   let mut text = [0; DIGITS + 1];
   let n = file.read_at(&mut text, 0).ok()?;
   std::str::from_utf8(text.get(..n)?).ok()?.trim_end().parse().ok()

@@ -34,6 +34,8 @@ pub enum PartKind {
   Notify,
   /// Detection rules of the owner.
   Rules,
+  /// Finding the agent's skills.
+  Skills,
   /// Kept versions of files.
   Versions,
   /// Events of directories.

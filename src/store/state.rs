@@ -18,6 +18,8 @@ pub enum StateKey {
   Gate,
   /// The last event about which the owner was notified.
   Notified,
+  /// Up to where the owner was told in a chat.
+  ToldInChat,
   /// The form of the markers in all files.
   MarkerForm,
   /// The ledger is newer than its key.
@@ -45,11 +47,12 @@ pub enum StateKey {
 }
 
 /// The keys without a subject, with their words.
-const PLAIN: [(StateKey, &str); 10] = [
+const PLAIN: [(StateKey, &str); 11] = [
   (StateKey::Daemon, "daemon"),
   (StateKey::Exposure, "exposure"),
   (StateKey::Gate, "gate"),
   (StateKey::Notified, "notified"),
+  (StateKey::ToldInChat, "told-in-chat"),
   (StateKey::MarkerForm, "markers"),
   (StateKey::LostLedger, "lost-ledger"),
   (StateKey::Model, "model"),

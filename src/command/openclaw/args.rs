@@ -28,6 +28,9 @@ pub enum AgentCommand {
   /// Remove the plugin, and restore OpenClaw's configuration
   #[command(after_help = "Example: memfw openclaw uninstall")]
   Uninstall(UninstallArgs),
+  /// Answer OpenClaw, on standard input and output, before it installs a skill
+  #[command(after_help = "Example: memfw openclaw policy < request.json")]
+  Policy,
   /// Make OpenClaw load a memory file again that it has dropped
   #[command(after_help = "Example: memfw openclaw retrust ~/.openclaw/workspace/MEMORY.md")]
   Retrust(RetrustArgs),
@@ -91,6 +94,7 @@ mod tests {
       "retrust MEMORY.md",
       "retrust MEMORY.md --yes",
       "install",
+      "policy",
       "uninstall",
     ] {
       let words = format!("memfw {NAME} {line}");

@@ -13,7 +13,7 @@ use crate::{
 const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until the running daemon has finished its first scan.
-pub(super) fn run(context: &Context, patience: Duration) -> Result<Status, Failure> {
+pub(in crate::command) fn run(context: &Context, patience: Duration) -> Result<Status, Failure> {
   let start = SystemClock.monotonic();
   let mut progress = Progress::waiting(start).unless(context.out.is_quiet());
   loop {
