@@ -44,9 +44,9 @@ Every day:  status            what is protected, what is not, and why
             show, explain     an item with its text, and why it was taken out
             approve, reject   restore the exact bytes, or refuse them
             undo              take the last decision back, exactly
-Start:      demo, run, service, doctor
+Start:      init, demo, run, service, doctor
 Origin:     provenance, audit, log, stats, report
-Files:      scan, restore, recall, quarantine, markers, settle
+Files:      scan, skills, restore, recall, quarantine, markers, settle
 Settings:   config, policy, {agent}, completions, man
 Programs:   link, gate, judge, eval
 
@@ -80,6 +80,8 @@ pub enum Command {
   Gate(super::gate::GateArgs),
   /// Answer a plugin inside the agent, on standard input and output
   Link(super::link::LinkArgs),
+  /// Set memfw up: a few questions, then it guards
+  Init(super::init::InitArgs),
   /// Demonstrate memfw on a temporary workspace
   Demo(super::demo::DemoArgs),
   /// Show what is protected, what is not, and why
@@ -135,6 +137,8 @@ pub enum Command {
   /// Show what the agent framework does with memory
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
+  /// List the agent's skills, check them, and decide which to trust
+  Skills(super::skills::SkillsArgs),
   /// Print completions for bash, zsh or fish
   Completions(super::complete::CompletionsArgs),
   /// Print or write manual pages
@@ -167,6 +171,7 @@ mod tests {
     Run(crate::command::run::RunArgs),
     Gate(crate::command::gate::GateArgs),
     Link(crate::command::link::LinkArgs),
+    Init(crate::command::init::InitArgs),
     Demo(crate::command::demo::DemoArgs),
     Status(crate::command::status::StatusArgs),
     Settle(crate::command::settle::SettleArgs),
@@ -193,6 +198,7 @@ mod tests {
     Config(crate::command::config::ConfigArgs),
     Doctor(crate::command::doctor::DoctorArgs),
     Service(crate::command::service::ServiceArgs),
+    Skills(crate::command::skills::SkillsArgs),
   }
 
   fn parse(line: &str) -> Result<All, String> {
@@ -247,6 +253,9 @@ mod tests {
     for line in [
       "memfw run --once --workspace /a --workspace /b",
       "memfw gate --workspace /a --workspace /b",
+      "memfw init",
+      "memfw init --preset strict --service none --notify desktop --markers id --judge off --yes",
+      "memfw init --workspace a --workspace b --dry-run --json",
       "memfw demo",
       "memfw status --json --wait 5",
       "memfw status --short",
@@ -312,6 +321,14 @@ mod tests {
       "memfw doctor --unguarded /old --unguarded /older",
       "memfw judge next --json",
       "memfw judge answer 0123456789abcdef --json",
+      "memfw skills list --json",
+      "memfw skills verify",
+      "memfw skills verify weather ~/.agents/skills/notes --json",
+      "memfw skills trust weather",
+      "memfw skills trust weather notes --withdraw",
+      "memfw skills key add RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3 --name author",
+      "memfw skills key list --json",
+      "memfw skills key remove 9F3D",
       "memfw markers remove",
       "memfw markers add a.md b.md --json",
     ] {

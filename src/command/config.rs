@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
-mod set;
+pub(super) mod set;
 
 pub use args::ConfigArgs;
 

@@ -7,10 +7,10 @@ use clap::{CommandFactory as _, Parser as _, error::ContextKind};
 
 use super::{
   args::{Args, Command},
-  audit, complete, config, demo, doctor, eval, explain, gate, judge, link, log, man, markers,
+  audit, complete, config, demo, doctor, eval, explain, gate, init, judge, link, log, man, markers,
   openclaw, overview, policy, provenance,
   quarantine::{self, QuarantineCommand},
-  recall, report, restore, run, scan, service, settle, stats, status, suggest,
+  recall, report, restore, run, scan, service, settle, skills, stats, status, suggest,
 };
 use crate::{
   app::{
@@ -61,6 +61,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Run(args) => run::run(context, &args),
     Command::Gate(args) => gate::run(context, args),
     Command::Link(args) => link::run(context, &args),
+    Command::Init(args) => init::run(context, &args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => settle::run(context, args),
@@ -88,6 +89,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Doctor(args) => doctor::run(context, args),
     Command::Service(args) => service::run(context, &args),
     Command::Agent(args) => openclaw::run(context, &args),
+    Command::Skills(args) => skills::run(context, args),
     Command::Completions(args) => complete::print(context, &args),
     Command::Man(args) => man::run(context, &args, Args::command()),
     Command::Complete(args) => complete::run(context, args, Args::command()),

@@ -10,11 +10,14 @@ mod control;
 pub mod facts;
 pub mod plist;
 mod report;
+pub mod setup;
 pub mod supervisor;
 pub mod systemd;
 pub mod unit;
 
 pub use args::ServiceArgs;
+
+use std::ffi::OsString;
 
 use super::service::{
   args::{ChangeArgs, ServiceCommand, StatusArgs},
@@ -43,21 +46,53 @@ pub fn run(context: &Context, args: &ServiceArgs) -> Result<Status, Failure> {
 
 fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
-  let mut facts = Facts::gather(context, &unit)?;
   if args.print {
-    let text = unit.supervisor.render(&facts)?;
+    let text = unit.supervisor.render(&Facts::gather(context, &unit)?)?;
     report::file(context, &unit, &text)?;
     return Ok(Status::Yes);
   }
-  allow(&unit, "install")?;
+  let facts = put_in_place(context, &unit)?;
+  report::installed(context, &unit, &facts)?;
+  Ok(Status::Yes)
+}
+
+/// Writes the file of a service, starts the service, and prints each change.
+fn put_in_place(context: &Context, unit: &Unit) -> Result<Facts, Failure> {
+  let mut facts = Facts::gather(context, unit)?;
+  let (control, runs) = installable(context, unit, unit.supervisor.reload())?;
+  if facts.sandbox == Sandbox::Whole && !control.can_sandbox() {
+    facts.sandbox = Sandbox::NoNamespaces;
+  }
+  let text = unit.supervisor.render(&facts)?;
+  make_own_directories(unit)?;
+  let change = unit.placed().put(&text).map_err(unavailable)?;
+  report::change(context, unit, &change)?;
+  for words in unit.supervisor.start(&unit.job(), runs, change != Change::None) {
+    control.run(&words).map_err(|failure| not_started(context, unit, failure))?;
+    report::ran(context, &control.shown(&words))?;
+  }
+  // The service itself may not write there.
+  if unit.user.is_none() {
+    lost_ledger::note_place(&unit.own);
+  }
+  Ok(facts)
+}
+
+/// Checks that a service may be installed, before anything is written; `probe` is a command that succeeds if the
+/// manager can be reached. Returns the access to the manager, and whether the service runs.
+fn installable(
+  context: &Context,
+  unit: &Unit,
+  probe: Option<Vec<OsString>>,
+) -> Result<(Control, bool), Failure> {
+  allow(unit, "install")?;
   let is_new = match unit.placed().look().map_err(unavailable)? {
-    FileState::Foreign(what) => return Err(foreign(&unit, what)),
+    FileState::Foreign(what) => return Err(foreign(unit, what)),
     FileState::Nothing => true,
     FileState::Ours(_) => false,
   };
-  let control = Control::find(context, &unit)?;
-  // Checks that the manager can be reached before anything is written.
-  if let Some(words) = unit.supervisor.reload() {
+  let control = Control::find(context, unit)?;
+  if let Some(words) = probe {
     control.run(&words)?;
   }
   let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
@@ -71,23 +106,7 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
         .hint("stop it, for instance with Ctrl-C in its terminal, and try again"),
     );
   }
-  if facts.sandbox == Sandbox::Whole && !control.can_sandbox() {
-    facts.sandbox = Sandbox::NoNamespaces;
-  }
-  let text = unit.supervisor.render(&facts)?;
-  make_own_directories(&unit)?;
-  let change = unit.placed().put(&text).map_err(unavailable)?;
-  report::change(context, &unit, &change)?;
-  for words in unit.supervisor.start(&unit.job(), runs, change != Change::None) {
-    control.run(&words).map_err(|failure| not_started(context, &unit, failure))?;
-    report::ran(context, &control.shown(&words))?;
-  }
-  // The service itself may not write there.
-  if unit.user.is_none() {
-    lost_ledger::note_place(&unit.own);
-  }
-  report::installed(context, &unit, &facts)?;
-  Ok(Status::Yes)
+  Ok((control, runs))
 }
 
 /// Whether the service of this user is installed.
@@ -99,18 +118,21 @@ pub(super) fn is_installed(context: &Context) -> bool {
 
 fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
-  let is_there = match unit.placed().look().map_err(unavailable)? {
-    FileState::Foreign(what) => return Err(foreign(&unit, what)),
-    FileState::Nothing => false,
-    FileState::Ours(_) => true,
-  };
   if args.print {
-    report::removal(context, &unit, is_there)?;
+    report::removal(context, &unit, is_there(&unit)?)?;
     return Ok(Status::Yes);
   }
-  allow(&unit, "uninstall")?;
+  let was_there = take_away(context, &unit)?;
+  report::left(context, &unit, was_there)?;
+  Ok(Status::Yes)
+}
+
+/// Stops a service, removes its file, and prints each change; returns whether there was one.
+fn take_away(context: &Context, unit: &Unit) -> Result<bool, Failure> {
+  let is_there = is_there(unit)?;
+  allow(unit, "uninstall")?;
   // A manager without its program runs nothing, so only the file must be removed.
-  let control = Control::find(context, &unit).ok();
+  let control = Control::find(context, unit).ok();
   if let (true, Some(control)) = (is_there, &control) {
     let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
     for words in unit.supervisor.stop(&unit.job(), runs) {
@@ -129,14 +151,42 @@ fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
     }
     _ => {}
   }
-  report::left(context, &unit, !removed.is_empty())?;
-  Ok(Status::Yes)
+  Ok(!removed.is_empty())
+}
+
+/// Whether the file of a service is there; fails for a file that is not memfw's.
+fn is_there(unit: &Unit) -> Result<bool, Failure> {
+  match unit.placed().look().map_err(unavailable)? {
+    FileState::Foreign(what) => Err(foreign(unit, what)),
+    FileState::Nothing => Ok(false),
+    FileState::Ours(_) => Ok(true),
+  }
 }
 
 fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
   let found = unit.placed().look().map_err(unavailable)?;
-  let standing = match (&found, Facts::gather(context, &unit)) {
+  let standing = standing(context, &unit, &found)?;
+  let control = Control::find(context, &unit)?;
+  let job = unit.job();
+  let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&job));
+  let is_there = found != FileState::Nothing;
+  let starts = match unit.supervisor.asks_whether_it_will(&job) {
+    Some(words) => is_there && control.says_yes(&words),
+    None => is_there,
+  };
+  report::status(context, &unit, args.json, &standing, starts, runs)?;
+  let is_fine = matches!(standing, report::Standing::Current(_)) && starts && runs;
+  Ok(if is_fine { Status::Yes } else { Status::No })
+}
+
+/// How the file of a service compares with the one that memfw would write.
+fn standing(
+  context: &Context,
+  unit: &Unit,
+  found: &FileState,
+) -> Result<report::Standing, Failure> {
+  Ok(match (found, Facts::gather(context, unit)) {
     (FileState::Nothing, _) => report::Standing::Missing,
     (FileState::Foreign(what), _) => report::Standing::Foreign(what),
     // The expected content depends on the configuration, which cannot be read.
@@ -154,18 +204,7 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
         report::Standing::Outdated(sandbox)
       }
     }
-  };
-  let control = Control::find(context, &unit)?;
-  let job = unit.job();
-  let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&job));
-  let is_there = found != FileState::Nothing;
-  let starts = match unit.supervisor.asks_whether_it_will(&job) {
-    Some(words) => is_there && control.says_yes(&words),
-    None => is_there,
-  };
-  report::status(context, &unit, args.json, &standing, starts, runs)?;
-  let is_fine = matches!(standing, report::Standing::Current(_)) && starts && runs;
-  Ok(if is_fine { Status::Yes } else { Status::No })
+  })
 }
 
 /// Creates memfw's own directories: the service cannot, because it may only write into existing ones.

@@ -74,7 +74,12 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
 }
 
 /// Replaces the file, or the file that a link points to; creates the directory of a missing file.
-fn write(context: &Context, file: &Path, exists: bool, text: &str) -> Result<(), Failure> {
+pub(in crate::command) fn write(
+  context: &Context,
+  file: &Path,
+  exists: bool,
+  text: &str,
+) -> Result<(), Failure> {
   if exists {
     let target = file.canonicalize().map_err(unavailable)?;
     return paths::replace_own(&target, text.as_bytes()).map_err(unavailable);
@@ -125,7 +130,10 @@ fn tell(context: &Context, args: &SetArgs, key: &Key, told: &Told<'_>) -> Result
 }
 
 /// Waits until the running daemon uses this content of the file. `None` where no daemon runs.
-fn await_daemon(context: &Context, file: &Path) -> Result<Option<bool>, Failure> {
+pub(in crate::command) fn await_daemon(
+  context: &Context,
+  file: &Path,
+) -> Result<Option<bool>, Failure> {
   let (start, wanted) = (SystemClock.monotonic(), version(file));
   let mut progress = Progress::waiting(start).unless(context.out.is_quiet());
   loop {

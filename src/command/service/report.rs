@@ -128,6 +128,12 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
   let prefix = unit.user.as_ref().map(|user| format!("sudo -u {user} ")).unwrap_or_default();
   next(context, &format!("{prefix}memfw status --wait 30"), "what is protected")?;
   next(context, &unit.supervisor.follow(&unit.name, &unit.home), "what happens")?;
+  logged_out(context, unit)?;
+  next(context, &unit.command("uninstall"), "undo the installation")
+}
+
+/// Prints how the service guards while its user is logged out, if it does not.
+pub(super) fn logged_out(context: &Context, unit: &Unit) -> Result<(), Failure> {
   if unit.supervisor == Supervisor::User
     && let Some(name) = context.surroundings.env.get("USER")
     && !Path::new(LINGER).join(name).exists()
@@ -135,7 +141,7 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
     let command = format!("sudo loginctl enable-linger {}", name.display());
     next(context, &command, "guard while you are logged out, too")?;
   }
-  next(context, &unit.command("uninstall"), "undo the installation")
+  Ok(())
 }
 
 /// Prints what an uninstallation leaves in place.

@@ -116,6 +116,12 @@ impl Supervisor {
     (self != Self::Launchd).then(|| self.words(&["daemon-reload"]))
   }
 
+  /// The command that succeeds if the manager can be reached, and changes nothing; `None` for launchd, which
+  /// always runs.
+  pub fn asks_for_its_version(self) -> Option<Vec<OsString>> {
+    (self != Self::Launchd).then(|| self.words(&["show", "--property=Version"]))
+  }
+
   /// The commands after the file was written. `runs`: the service runs; `is_new`: the file has changed.
   pub fn start(self, job: &Job<'_>, runs: bool, is_new: bool) -> Vec<Vec<OsString>> {
     let name = job.name;
