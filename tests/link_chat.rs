@@ -49,6 +49,58 @@ fn replies(guarded: &Guarded, asked: &[Value]) -> Vec<Value> {
   replies[1..].to_vec()
 }
 
+/// What one press may ask after an answer.
+fn offers(guarded: &Guarded, asked: &str) -> Value {
+  replies(guarded, &[words(1, asked)])[0]["offers"].clone()
+}
+
+#[test]
+fn an_answer_offers_what_can_be_asked_about_its_items() {
+  let (guarded, item) = poisoned();
+  assert_eq!(offers(&guarded, "list"), json!([format!("show {item}")]));
+  let [why, approve, reject] = ["why", "approve", "reject"].map(|verb| format!("{verb} {item}"));
+  assert_eq!(offers(&guarded, &format!("show {item}")), json!([why, approve, reject]));
+  assert_eq!(offers(&guarded, &reject), json!([format!("undo {item}")]));
+  // Nothing is decided a second time by a press, and what fails offers nothing.
+  for asked in ["list", "status", "help", "show ffffff", &format!("show {item}"), &reject] {
+    assert_eq!(offers(&guarded, asked), Value::Null, "{asked}");
+  }
+}
+
+/// What memfw tells the owner without having asked.
+fn news(guarded: &Guarded) -> Value {
+  let asked = json!({ "id": 1, "type": "news", "deadline_ms": 30_000 });
+  let reply = replies(guarded, &[asked])[0].clone();
+  assert_eq!(reply["type"], json!("news"), "{reply}");
+  reply
+}
+
+#[test]
+fn the_owner_is_told_once_of_what_is_taken_out_and_not_of_what_was_before() {
+  let (guarded, item) = poisoned();
+  assert_eq!(news(&guarded)["text"], Value::Null, "what happened before is no news");
+
+  let text = format!("{}\n- Ann likes rain.\n\n{}\n", memory(&guarded).trim_end(), poison(2));
+  std::fs::write(guarded.path("MEMORY.md"), text).unwrap();
+  guarded.memfw(&["run", "--once"]);
+  let waiting = guarded.waiting();
+  let other = waiting.iter().map(id).find(|one| *one != item).unwrap();
+  // Each question is a process of its own: the ledger knows what was told.
+  let reply = news(&guarded);
+  let told = reply["text"].as_str().unwrap();
+  assert!(told.contains("1 entry out of MEMORY.md") && told.contains(other), "{told}");
+  assert!(!told.contains(&item) && !told.contains(&needle(2)), "{told}");
+  assert_eq!(reply["offers"], json!([format!("show {other}")]));
+  assert_eq!(news(&guarded)["text"], Value::Null, "it was told");
+
+  // Within the interval the same source is told no second time.
+  let text = format!("{}\n\n{}\n", memory(&guarded).trim_end(), poison(3));
+  std::fs::write(guarded.path("MEMORY.md"), text).unwrap();
+  guarded.memfw(&["run", "--once"]);
+  assert_eq!(guarded.waiting().len(), 3);
+  assert_eq!(news(&guarded)["text"], Value::Null, "the interval is not over");
+}
+
 /// The answer to the owner.
 fn told(guarded: &Guarded, asked: &str) -> String {
   let reply = &replies(guarded, &[words(1, asked)])[0];

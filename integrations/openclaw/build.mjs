@@ -5,7 +5,7 @@ import { stripTypeScriptTypes } from 'node:module';
 
 const dir = new URL('./', import.meta.url);
 let isStale = false;
-for (const name of ['chat', 'checked', 'heard', 'index', 'installed', 'judge', 'link', 'reads']) {
+for (const name of ['chat', 'checked', 'described', 'heard', 'index', 'installed', 'judge', 'link', 'notices', 'reads']) {
   const source = fs.readFileSync(new URL(`${name}.ts`, dir), 'utf8');
   // Types leave blanks behind.
   const script = stripTypeScriptTypes(source, { mode: 'strip' })

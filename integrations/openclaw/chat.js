@@ -5,7 +5,13 @@ import { cut, name, record, string } from './checked.js';
 /** How long a person waits, in milliseconds: a decision waits for programs that have the file open. */
 const TIMEOUT = 15_000;
 /** Longest answer, in characters. memfw's own are shorter. */
-const MAX_ANSWER = 4000;
+export const MAX_ANSWER = 4000;
+
+/** What may become a button: an order about one item. Another word of the child is none. */
+const OFFER = /^(show|why|approve|reject|undo) ([0-9a-z]{4,16})$/;
+const MAX_BUTTONS = 5;
+/** How a button is drawn where a channel has styles. */
+const STYLES                             = { approve: 'success', reject: 'danger' };
 
 const NOT_OWNER = 'memfw: only the owner may use this command.';
 const NO_ANSWER =
@@ -25,8 +31,27 @@ export function command(link      ) {
   };
 }
 
+/** What a chat shows; a channel without buttons shows the text alone. */
+
+/**
+ * An answer with a button for each order that memfw offers, where a press is the command of the person who presses:
+ * OpenClaw checks that person like one who types, and so does `answered`. In OpenClaw 2026.9.6 that is Telegram, with a
+ * button whose value is the command. What it calls a command button gives the words of a plugin's command to the model.
+ */
+export function withButtons(text        , offers          , channel                    )        {
+  if (channel !== 'telegram') return { text };
+  const buttons = offers.slice(0, MAX_BUTTONS).flatMap((words) => {
+    const [, verb, id] = OFFER.exec(words) ?? [];
+    if (verb === undefined || id === undefined) return [];
+    const label = `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${id}`;
+    const style = STYLES[verb];
+    return [{ label, value: `/memfw ${verb} ${id}`, ...(style && { style }) }];
+  });
+  return buttons.length === 0 ? { text } : { text, presentation: { blocks: [{ type: 'buttons', buttons }] } };
+}
+
 /** The answer to a person; OpenClaw shows it and asks no model. */
-export async function answered(link      , given         )                            {
+export async function answered(link      , given         )                 {
   const context = record(given) ?? {};
   const { senderIsOwner, assertOwnerCurrent } = context;
   // Taken before anything is awaited, and asked again after it: the owner may have been replaced meanwhile.
@@ -47,7 +72,7 @@ export async function answered(link      , given         )                      
   };
   const reply = await link.ask('chat', asked, TIMEOUT);
   if (!isOwner()) return { text: NOT_OWNER };
-  if (reply?.type === 'told') return { text: cut(reply.text ?? '', MAX_ANSWER) };
+  if (reply?.type === 'told') return withButtons(cut(reply.text ?? '', MAX_ANSWER), reply.offers ?? [], asked.channel);
   if (reply?.type !== 'error' || reply.code === 'deadline' || reply.code === 'unavailable') return { text: NO_ANSWER };
   return { text: reply.code === 'not-owner' ? NOT_OWNER : NOT_READ };
 }

@@ -3,10 +3,12 @@
 // judges the file after the write.
 import { command } from './chat.js';
 import {              flag, name, record, string } from './checked.js';
+import { DESCRIPTION, ID, metadata, METADATA, NAME } from './described.js';
 import { Heard } from './heard.js';
 import {                Judge } from './judge.js';
 import { installed, leadsInto, OWN_FILES } from './installed.js';
 import { Link } from './link.js';
+import { Notices } from './notices.js';
 import { FRAMES, namesOf, READERS, Reads,             } from './reads.js';
 
 /** Tools that write files. */
@@ -65,9 +67,10 @@ export function changes(tool        , params        )                           
 }
 
 export default {
-  id: 'memfw',
-  name: 'memfw',
-  description: 'Asks memfw before the agent writes to its memory',
+  id: ID,
+  name: NAME,
+  description: DESCRIPTION,
+  [METADATA]: metadata,
   register(api     )       {
     const config = api.pluginConfig ?? {};
     const limit = config.timeoutMs ?? TIMEOUT;
@@ -191,10 +194,19 @@ export default {
       const complete           = async (request) => api.runtime?.llm?.complete?.(request);
       const soon = () => safely('memfw was not asked for questions', () => judge.soon(complete));
       api.on('gateway_start', soon);
-      api.on('agent_end', soon);
+      // The end of a run (`agent_end`) is not told to a plugin that reads no conversation.
+      api.on('model_call_ended', soon);
       api.on('gateway_stop', () => judge.stop());
     }
 
+    if (config.notices !== false) {
+      const notices = new Notices(link, () => api.runtime?.config?.current?.() ?? api.config, warn);
+      api.on('gateway_start', () => notices.begin());
+      api.on('gateway_stop', () => notices.stop());
+    }
+
+    // The first run of a gateway does not wait for the child to start.
+    api.on('gateway_start', () => safely('memfw was not started', () => link.start()));
     api.on('gateway_stop', () => link.stop());
   },
 };

@@ -3,10 +3,12 @@
 // judges the file after the write.
 import { command } from './chat.js';
 import { type Fields, flag, name, record, string } from './checked.js';
+import { DESCRIPTION, ID, metadata, METADATA, NAME } from './described.js';
 import { Heard } from './heard.js';
 import { type Complete, Judge } from './judge.js';
 import { installed, leadsInto, OWN_FILES } from './installed.js';
 import { Link } from './link.js';
+import { Notices } from './notices.js';
 import { FRAMES, namesOf, READERS, Reads, type Starts } from './reads.js';
 
 /** Tools that write files. */
@@ -20,8 +22,9 @@ const MAX_TITLE = 80;
 const MAX_DESCRIPTION = 512;
 
 interface Api {
-  pluginConfig?: { program?: string; timeoutMs?: number; reads?: boolean; readTimeoutMs?: number; judge?: boolean };
-  runtime?: { llm?: { complete?: Complete } };
+  pluginConfig?: { program?: string; timeoutMs?: number; reads?: boolean; readTimeoutMs?: number; notices?: boolean; judge?: boolean };
+  config?: unknown;
+  runtime?: { llm?: { complete?: Complete }; config?: { current?: () => unknown } };
   logger?: { warn?: (text: string) => void };
   registerHook?(name: string, handler: (event: unknown) => Promise<void>, options: object): void;
   registerCommand?(command: object): void;
@@ -87,9 +90,10 @@ export function changes(tool: string, params: Fields): { path: string; change: o
 }
 
 export default {
-  id: 'memfw',
-  name: 'memfw',
-  description: 'Asks memfw before the agent writes to its memory',
+  id: ID,
+  name: NAME,
+  description: DESCRIPTION,
+  [METADATA]: metadata,
   register(api: Api): void {
     const config = api.pluginConfig ?? {};
     const limit = config.timeoutMs ?? TIMEOUT;
@@ -213,10 +217,19 @@ export default {
       const complete: Complete = async (request) => api.runtime?.llm?.complete?.(request);
       const soon = () => safely('memfw was not asked for questions', () => judge.soon(complete));
       api.on('gateway_start', soon);
-      api.on('agent_end', soon);
+      // The end of a run (`agent_end`) is not told to a plugin that reads no conversation.
+      api.on('model_call_ended', soon);
       api.on('gateway_stop', () => judge.stop());
     }
 
+    if (config.notices !== false) {
+      const notices = new Notices(link, () => api.runtime?.config?.current?.() ?? api.config, warn);
+      api.on('gateway_start', () => notices.begin());
+      api.on('gateway_stop', () => notices.stop());
+    }
+
+    // The first run of a gateway does not wait for the child to start.
+    api.on('gateway_start', () => safely('memfw was not started', () => link.start()));
     api.on('gateway_stop', () => link.stop());
   },
 };

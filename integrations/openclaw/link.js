@@ -39,6 +39,12 @@ export function replyOf(line        )                    {
     const text = string(value.text);
     if (text === undefined) return undefined;
     reply.text = text;
+    reply.offers = Array.isArray(value.offers) ? value.offers.filter((words) => typeof words === 'string') : [];
+  }
+  if (type === 'news') {
+    const text = string(value.text);
+    if (text !== undefined) reply.text = text;
+    reply.offers = Array.isArray(value.offers) ? value.offers.filter((words) => typeof words === 'string') : [];
   }
   if (type === 'recalled') {
     if (!Array.isArray(value.texts) || !value.texts.every(isRecalled)) return undefined;
@@ -202,7 +208,7 @@ export class Link {
         child.kill();
         return;
       }
-      if (reply.type === 'verdict' || reply.type === 'recalled' || reply.type === 'told') this.failures = 0;
+      if (['verdict', 'recalled', 'told', 'news'].includes(reply.type)) this.failures = 0;
       if (reply.id !== null) this.waiting.get(reply.id)?.(reply);
     }
     if (this.waiting.size > 0) this.silentSince ??= Date.now();

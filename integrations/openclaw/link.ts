@@ -41,6 +41,7 @@ export interface Reply {
   reason?: Reason;
   code?: string;
   text?: string;
+  offers?: string[];
 }
 
 /** A line of the child; nothing if it is none of memfw. */
@@ -59,6 +60,12 @@ export function replyOf(line: string): Reply | undefined {
     const text = string(value.text);
     if (text === undefined) return undefined;
     reply.text = text;
+    reply.offers = Array.isArray(value.offers) ? value.offers.filter((words) => typeof words === 'string') : [];
+  }
+  if (type === 'news') {
+    const text = string(value.text);
+    if (text !== undefined) reply.text = text;
+    reply.offers = Array.isArray(value.offers) ? value.offers.filter((words) => typeof words === 'string') : [];
   }
   if (type === 'recalled') {
     if (!Array.isArray(value.texts) || !value.texts.every(isRecalled)) return undefined;
@@ -222,7 +229,7 @@ export class Link {
         child.kill();
         return;
       }
-      if (reply.type === 'verdict' || reply.type === 'recalled' || reply.type === 'told') this.failures = 0;
+      if (['verdict', 'recalled', 'told', 'news'].includes(reply.type)) this.failures = 0;
       if (reply.id !== null) this.waiting.get(reply.id)?.(reply);
     }
     if (this.waiting.size > 0) this.silentSince ??= Date.now();

@@ -9,6 +9,7 @@
 
 mod chat;
 mod input;
+mod news;
 mod own;
 pub(super) mod reads;
 mod reason;
@@ -213,7 +214,7 @@ impl<'c> CallJudge<'c> {
         .recall(ask.id, recall)
         .map(|reply| if ask.is_late(came) { late(ask.id) } else { reply }.into()),
       Question::Inject(inject) => Ok(self.inject(ask.id, inject).into()),
-      Question::Chat(_) => {
+      Question::Chat(_) | Question::News => {
         Ok(Reply::failed(Some(ask.id), Fault::Unavailable, "this is no chat").into())
       }
     };

@@ -104,6 +104,17 @@ fn typed_id(typed: &str) -> Result<String, &'static str> {
   }
 }
 
+/// What the owner is to be told without having asked.
+#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct News {
+  /// A few lines without a word of memory; absent if there is nothing to tell.
+  #[serde(skip_serializing_if = "Option::is_none")]
+  pub text: Option<String>,
+  /// Words that may be asked next about it.
+  #[serde(skip_serializing_if = "Vec::is_empty")]
+  pub offers: Vec<String>,
+}
+
 /// The answer to a person.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct Told {
@@ -111,6 +122,9 @@ pub struct Told {
   pub text: String,
   /// Whether what was asked is done.
   pub done: bool,
+  /// Words that may be asked next about the items of the answer, as buttons of a chat.
+  #[serde(skip_serializing_if = "Vec::is_empty")]
+  pub offers: Vec<String>,
 }
 
 #[cfg(test)]

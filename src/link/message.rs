@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
   change::Change,
-  chat::{Chat, Told},
+  chat::{Chat, News, Told},
   recall::{Inject, Recall, Recalled},
 };
 
@@ -36,6 +36,8 @@ pub enum Body {
   Inject(Box<Inject>),
   /// What a person asks in a chat.
   Chat(Box<Chat>),
+  /// Asks what the owner is to be told.
+  News,
 }
 
 /// The handshake.
@@ -167,6 +169,8 @@ pub enum Answer {
   },
   /// What a person is told in a chat.
   Told(Told),
+  /// What the owner is to be told.
+  News(News),
   /// The request was not carried out.
   Error(Failed),
 }

@@ -23,7 +23,7 @@ pub mod session;
 
 pub use {
   change::Change,
-  chat::{Chat, Order, Told},
+  chat::{Chat, News, Order, Told},
   message::{Call, Decision, Failed, Heard, HeardKind, Hello, Reason, Reply, Request},
   outcome::{Files, Outcome},
   recall::{Handing, Inject, Recall, Recalled, RunNames, Wanted},

@@ -46,6 +46,8 @@ pub enum Question {
   Inject(Box<Inject>),
   /// What a person asks in a chat.
   Chat(Box<Chat>),
+  /// What the owner is to be told.
+  News,
 }
 
 impl Question {
@@ -56,13 +58,14 @@ impl Question {
       Self::Recall(recall) => recall.over_limit(),
       Self::Inject(inject) => inject.over_limit(),
       Self::Chat(chat) => chat.over_limit(),
+      Self::News => None,
     }
   }
 
   /// The longest that a plugin may wait for the reply, in milliseconds.
   const fn max_deadline_ms(&self) -> u32 {
     match self {
-      Self::Chat(_) => MAX_CHAT_DEADLINE_MS,
+      Self::Chat(_) | Self::News => MAX_CHAT_DEADLINE_MS,
       Self::Check(_) | Self::Recall(_) | Self::Inject(_) => MAX_DEADLINE_MS,
     }
   }
@@ -120,6 +123,7 @@ impl Session {
       Body::Recall(recall) => ask(request.id, request.deadline_ms, Question::Recall(recall)),
       Body::Inject(inject) => ask(request.id, request.deadline_ms, Question::Inject(inject)),
       Body::Chat(chat) => ask(request.id, request.deadline_ms, Question::Chat(chat)),
+      Body::News => ask(request.id, request.deadline_ms, Question::News),
     }
   }
 

@@ -89,15 +89,6 @@ impl FileState {
 }
 
 impl Installation {
-  /// Where an agent's own database lies, wherever its other files are.
-  pub fn agent_database(&self, agent: &Agent) -> PathBuf {
-    self.agent_home(agent).join("agent").join("openclaw-agent.sqlite")
-  }
-
-  fn agent_home(&self, agent: &Agent) -> PathBuf {
-    self.layout.state_dir.join("agents").join(&agent.id)
-  }
-
   /// What the state database says about itself.
   pub fn state(&self) -> State {
     let path = self.layout.state_database(&self.layout.workspace);

@@ -120,6 +120,15 @@ impl Installation {
     })
   }
 
+  /// Where an agent's own database lies, wherever its other files are.
+  pub fn agent_database(&self, agent: &Agent) -> PathBuf {
+    self.agent_home(agent).join("agent").join("openclaw-agent.sqlite")
+  }
+
+  pub(super) fn agent_home(&self, agent: &Agent) -> PathBuf {
+    self.layout.state_dir.join("agents").join(&agent.id)
+  }
+
   /// Whether the configuration could be read, so that what is not in here is not used.
   pub fn is_complete(&self) -> bool {
     self.settings.broken.is_none()
@@ -330,7 +339,7 @@ fn config_file(env: &OpenClawEnv, state_dir: &Path) -> PathBuf {
 }
 
 /// The variables that memfw knows of those that a configuration may name.
-fn variable(env: &OpenClawEnv, name: &str) -> Option<String> {
+pub(super) fn variable(env: &OpenClawEnv, name: &str) -> Option<String> {
   let path = match name {
     "HOME" => env.home.as_ref(),
     "OPENCLAW_HOME" => env.openclaw_home.as_ref(),

@@ -12,12 +12,14 @@ pub mod gateway;
 pub mod index;
 pub mod injection;
 pub mod inspect;
+pub mod install_policy;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
 pub mod ledger_row;
 pub mod observed;
 pub mod settings;
+pub mod skills;
 pub mod transcript;
 
 pub use installation::{Agent, Installation};

@@ -87,6 +87,28 @@ for (const [reply, expected] of [
   const { text } = await answered(link(reply), owner().context);
   assert.match(text, expected, JSON.stringify(reply)?.slice(0, 100));
 }
+
+// A button sends a command again, and only one that is about an item: whatever else the child says is no button.
+const offers = ['show a1b2c3', 'approve a1b2c3', 'reject a1b2c3'];
+const { text, presentation } = await answered(link({ ...told, offers }), owner().context);
+assert.equal(text, SECRET);
+assert.deepEqual(presentation.blocks.map(({ type }) => type), ['buttons']);
+assert.deepEqual(presentation.blocks[0].buttons, [
+  { label: 'Show a1b2c3', value: '/memfw show a1b2c3' },
+  { label: 'Approve a1b2c3', value: '/memfw approve a1b2c3', style: 'success' },
+  { label: 'Reject a1b2c3', value: '/memfw reject a1b2c3', style: 'danger' },
+]);
+for (const words of ['', 'approve', 'approve a1b2c3\n/exec x', 'approve ../a', 'exec a1b2c3', 'show a1b2c3 b2c3d4']) {
+  assert.deepEqual(await answered(link({ ...told, offers: [words] }), owner().context), { text: SECRET }, words);
+}
+// Where a press would be no command of the person, there is no button.
+for (const channel of ['discord', 'webchat', 'slack', '', undefined, 5]) {
+  assert.deepEqual(await answered(link({ ...told, offers }), owner({ channel }).context), { text: SECRET }, channel);
+}
+const many = Array.from({ length: 99 }, (_, n) => `show a1b2${String(n).padStart(2, '0')}`);
+const { presentation: few } = await answered(link({ ...told, offers: many }), owner().context);
+assert.equal(few.blocks[0].buttons.length, 5);
+
 for (const args of [undefined, null, 5, {}]) {
   const asks = link(told);
   await answered(asks, owner({ args }).context);

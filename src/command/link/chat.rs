@@ -18,7 +18,7 @@ use std::{
   time::Duration,
 };
 
-use super::late;
+use super::{late, news::news};
 use crate::{
   app::context::{Context, Surroundings},
   command::{
@@ -28,8 +28,9 @@ use crate::{
   },
   config::{LogLevel, Preset},
   detect::{Code, effects::slots},
-  engine::{Engine, label::Labels, review::Approval},
+  engine::{Engine, review::Approval},
   files::RealFs,
+  judging::label::Labels,
   link::{
     Ask, Chat, Order, Question, Reply, Told,
     message::{Answer, Fault},
@@ -50,6 +51,8 @@ use crate::{
 const MAX_WAITING: usize = 8;
 /// Most items of one list (a choice: a message in a chat is short).
 const MAX_ROWS: usize = 10;
+/// Most items of a list that have a button (a choice: some channels have five buttons in a row).
+const MAX_OFFERS: usize = 5;
 /// Most codes that are explained in one answer (a choice).
 const MAX_CODES: usize = 8;
 /// Longest name of a channel, in bytes.
@@ -90,10 +93,13 @@ impl Chats {
   /// Takes a question of a person: `None` if the thread will answer, or the reply if it cannot. Any other
   /// question is left to the caller.
   pub(super) fn take(&mut self, ask: Ask, came: Duration) -> Result<Option<Reply>, Ask> {
-    let Question::Chat(chat) = &ask.what else { return Err(ask) };
     let id = ask.id;
-    if !chat.is_of_owner() {
-      return Ok(Some(Reply::failed(Some(id), Fault::NotOwner, "only the owner may ask that")));
+    match &ask.what {
+      Question::Chat(chat) if !chat.is_of_owner() => {
+        return Ok(Some(Reply::failed(Some(id), Fault::NotOwner, "only the owner may ask that")));
+      }
+      Question::Chat(_) | Question::News => {}
+      Question::Check(_) | Question::Recall(_) | Question::Inject(_) => return Err(ask),
     }
     let busy = || Some(Reply::failed(Some(id), Fault::Unavailable, "memfw is busy"));
     let Some((due, _)) = self.thread() else { return Ok(busy()) };
@@ -143,12 +149,16 @@ impl Drop for Chats {
 /// The work of the thread, until nothing more can come.
 fn answer_all(context: &Context, turn: &Mutex<()>, due: &Receiver<Due>) {
   for Due { ask, came } in due {
-    let Question::Chat(chat) = &ask.what else { continue };
+    let id = Some(ask.id);
     // What was begun is told, however late it is: the person has to know.
-    let reply = if ask.is_late(came) {
-      late(ask.id)
-    } else {
-      Reply { id: Some(ask.id), body: Answer::Told(told(context, chat)) }
+    let reply = match &ask.what {
+      _ if ask.is_late(came) => late(ask.id),
+      Question::Chat(chat) => Reply { id, body: Answer::Told(told(context, chat)) },
+      Question::News => match news(context) {
+        Ok(news) => Reply { id, body: Answer::News(news) },
+        Err(failure) => Reply::failed(id, Fault::Unavailable, failure.error),
+      },
+      Question::Check(_) | Question::Recall(_) | Question::Inject(_) => continue,
     };
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     if context.out.json_line(&reply).is_err() {
@@ -160,18 +170,30 @@ fn answer_all(context: &Context, turn: &Mutex<()>, due: &Receiver<Due>) {
 fn told(context: &Context, chat: &Chat) -> Told {
   let order = match Order::of(&chat.words) {
     Ok(order) => order,
-    Err(why) => return Told { text: why.to_owned(), done: false },
+    Err(why) => return Told { text: why.to_owned(), done: false, offers: vec![] },
   };
   match answer(context, &order, chat) {
-    Ok(text) => Told { text, done: true },
-    Err(failure) => Told { text: failed(&order, &failure), done: false },
+    Ok(Answered { text, offers }) => Told { text, done: true, offers },
+    Err(failure) => Told { text: failed(&order, &failure), done: false, offers: vec![] },
   }
 }
 
-fn answer(context: &Context, order: &Order, chat: &Chat) -> Result<String, Failure> {
+/// An answer, and what may be asked next with one press.
+struct Answered {
+  text: String,
+  offers: Vec<String>,
+}
+
+impl From<String> for Answered {
+  fn from(text: String) -> Self {
+    Self { text, offers: vec![] }
+  }
+}
+
+fn answer(context: &Context, order: &Order, chat: &Chat) -> Result<Answered, Failure> {
   match order {
-    Order::Help => Ok(HELP.to_owned()),
-    Order::Status => of_status(context),
+    Order::Help => Ok(HELP.to_owned().into()),
+    Order::Status => Ok(of_status(context)?.into()),
     Order::List => list(context),
     Order::Show(id) => show(&context.ledger_with_key()?, id),
     Order::Why(id) => why(&context.ledger_with_key()?, id),
@@ -199,7 +221,7 @@ fn decide(
   context: &Context,
   chat: &Chat,
   act: impl FnOnce(&mut Engine<RealFs>, &str) -> Result<(Done, Item), Failure>,
-) -> Result<String, Failure> {
+) -> Result<Answered, Failure> {
   // Without a ledger there is nothing to decide about, so none is created.
   drop(context.ledger()?);
   let config = context.config()?.config;
@@ -220,8 +242,11 @@ fn decide(
     (status, _) => format!("{id}: undone, {status} again"),
   };
   Ok(match done.undoable {
-    Some(id) => format!("{text}\nto take this back: /memfw undo {id}"),
-    None => text,
+    Some(id) => Answered {
+      text: format!("{text}\nto take this back: /memfw undo {id}"),
+      offers: vec![format!("undo {id}")],
+    },
+    None => text.into(),
   })
 }
 
@@ -256,14 +281,14 @@ fn of_status(context: &Context) -> Result<String, Failure> {
   Ok(lines.join("\n"))
 }
 
-fn list(context: &Context) -> Result<String, Failure> {
+fn list(context: &Context) -> Result<Answered, Failure> {
   let Some(ledger) = context.ledger_to_read()? else {
-    return Ok("memfw has not guarded anything yet".to_owned());
+    return Ok("memfw has not guarded anything yet".to_owned().into());
   };
   let ledger = context.ledger_with_key().unwrap_or(ledger);
   let items = FilterArgs::default().items(&ledger, Unless::Open)?;
   if items.is_empty() {
-    return Ok("nothing waits for you".to_owned());
+    return Ok("nothing waits for you".to_owned().into());
   }
   let n = items.len() as u64;
   let mut lines = vec![format!("{} {} for you", count(n, "item"), choose(n, "waits", "wait"))];
@@ -277,10 +302,12 @@ fn list(context: &Context) -> Result<String, Failure> {
     lines.push(format!("and {} more: `memfw list` in a terminal", items.len() - MAX_ROWS));
   }
   lines.push("/memfw show ID, why ID, approve ID, reject ID".to_owned());
-  Ok(lines.join("\n"))
+  // A decision is two presses away, so that nobody decides about an item of which only one line was seen.
+  let offers = items.iter().take(MAX_OFFERS).map(|item| format!("show {}", item.id)).collect();
+  Ok(Answered { text: lines.join("\n"), offers })
 }
 
-fn show(ledger: &Ledger, id: &str) -> Result<String, Failure> {
+fn show(ledger: &Ledger, id: &str) -> Result<Answered, Failure> {
   let item = the_item(ledger, id)?;
   let since = time::short(item.quarantined_at, SystemClock.now());
   let codes: Vec<&str> = item.codes.iter().map(|code| code.as_str()).collect();
@@ -296,15 +323,22 @@ fn show(ledger: &Ledger, id: &str) -> Result<String, Failure> {
   }
   let id = &item.id;
   lines.push(format!("its words: `memfw show {id}` in a terminal"));
-  if item.status.is_waiting() {
-    lines.push(format!("/memfw why {id}, /memfw approve {id}, /memfw reject {id}"));
+  let verbs: &[&str] = if item.status.is_waiting() {
+    &["why", "approve", "reject"]
   } else if item.status == State::Flagged {
-    lines.push(format!("/memfw why {id}, /memfw approve {id}"));
+    &["why", "approve"]
+  } else {
+    &[]
+  };
+  let offers: Vec<String> = verbs.iter().map(|verb| format!("{verb} {id}")).collect();
+  if !offers.is_empty() {
+    let words: Vec<String> = offers.iter().map(|words| format!("/memfw {words}")).collect();
+    lines.push(words.join(", "));
   }
-  Ok(lines.join("\n"))
+  Ok(Answered { text: lines.join("\n"), offers })
 }
 
-fn why(ledger: &Ledger, id: &str) -> Result<String, Failure> {
+fn why(ledger: &Ledger, id: &str) -> Result<Answered, Failure> {
   let item = the_item(ledger, id)?;
   let found = finding::counted(&item);
   let mut lines = vec![format!(
@@ -324,7 +358,7 @@ fn why(ledger: &Ledger, id: &str) -> Result<String, Failure> {
     lines.push(format!("and {} more", item.codes.len() - MAX_CODES));
   }
   lines.push(format!("more: `memfw explain {}` in a terminal", item.id));
-  Ok(lines.join("\n"))
+  Ok(lines.join("\n").into())
 }
 
 /// An item by an id that a person typed.
@@ -372,7 +406,7 @@ fn outline(ledger: &Ledger, item: &Item) -> Result<String, Failure> {
 
 /// A file by a name that memfw knows, or that has only digits: an attacker can name a file so that its name
 /// speaks to the agent.
-fn file_name(ledger: &Ledger, path: &Path) -> Result<String, Failure> {
+pub(super) fn file_name(ledger: &Ledger, path: &Path) -> Result<String, Failure> {
   let workspace = ledger.file(path)?.map(|row| row.workspace);
   let rel = workspace.and_then(|root| path.strip_prefix(root).ok().map(Path::to_owned));
   Ok(plain_name(rel.as_deref().unwrap_or(Path::new(""))))

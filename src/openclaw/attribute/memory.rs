@@ -1,8 +1,7 @@
 //! Text that comes from memory itself: memfw's ledger has the origin of that memory.
 //!
 //! What a page brought into one file is before the agent again at the next start, without any call on
-//! record, and a turn without anything foreign may copy it. And OpenClaw promotes entries of the daily notes
-//! into MEMORY.md by a process of its own, which says which entry it took.
+//! record, and a turn without anything foreign may copy it.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -12,9 +11,7 @@ use super::{
   rank::{is_foreign, rank},
   turns::Context,
 };
-use crate::provenance::{
-  Attribution, Evidence, Remembered, Request, Source, overlap::Text, words::squeezed,
-};
+use crate::provenance::{Remembered, Request, Source, overlap::Text};
 
 /// Share of a text that a remembered text must explain to be its source.
 pub(super) const IS_COPY: f32 = 0.6;
@@ -22,8 +19,6 @@ pub(super) const IS_COPY: f32 = 0.6;
 const MIN_SHARED: usize = 2;
 /// Share of a text that may come from memory that the ledger does not know.
 const UNKNOWN: f32 = 0.15;
-/// How OpenClaw ends an entry that it has promoted.
-const SCORE: &str = " [score=";
 
 impl Inquiry<'_> {
   /// Gives a text of the agent or the owner that repeats memory of little trust the origin of that
@@ -102,44 +97,10 @@ impl Inquiry<'_> {
       decision.fed_by.retain(|source| !is_memory(source));
     }
   }
-
-  /// The origin of entries that OpenClaw has promoted, where a text consists of such entries and
-  /// the named file contains each entry exactly.
-  pub(super) fn promoted(&self, text: &str) -> Option<Attribution> {
-    let mut origin: Option<&Remembered> = None;
-    for line in text.lines().map(str::trim) {
-      if line.is_empty() || line.starts_with("<!--") || line.starts_with('#') {
-        continue;
-      }
-      let (entry, score) = line.rsplit_once(SCORE)?;
-      let (_, place) = score.trim_end_matches(']').rsplit_once("source=")?;
-      let file = place.split_once(':').map_or(place, |(file, _)| file);
-      let entry = squeezed(entry);
-      let is_it = |one: &&Remembered| {
-        one.file.as_os_str() == file && one.text.lines().any(|known| squeezed(known) == entry)
-      };
-      let known = self.question.memory.iter().find(is_it).filter(|_| !entry.is_empty())?;
-      let order = |one: &Remembered| worst(one).map_or(u8::MAX, rank);
-      origin = match origin {
-        Some(other) if order(other) <= order(known) => Some(other),
-        _ => Some(known),
-      };
-    }
-    let known = origin?;
-    let note = format!("promoted from {}", Evidence::capped(&known.file.to_string_lossy()));
-    Some(Attribution {
-      source: known.source.clone(),
-      fed_by: known.fed_by.clone(),
-      attestation: known.attestation,
-      session: None,
-      evidence: Evidence { note: Some(note), ..Evidence::default() },
-      request: Some(Request::new("", &known.text)),
-    })
-  }
 }
 
 /// The least trusted source of a remembered text, where that is not the owner's or the agent's.
-fn worst(one: &Remembered) -> Option<&Source> {
+pub(super) fn worst(one: &Remembered) -> Option<&Source> {
   let all = std::iter::once(&one.source).chain(&one.fed_by);
   let is_others = |source: &&Source| is_foreign(source) && source.kind() != "baseline";
   all.min_by_key(|source| rank(source)).filter(is_others)

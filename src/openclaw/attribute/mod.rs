@@ -19,6 +19,7 @@ mod owner;
 mod parts;
 mod passed_on;
 mod path;
+mod promoted;
 mod questions;
 mod quoted;
 mod rank;

@@ -1,6 +1,7 @@
 //! Attribution on real records and on what can be done to them.
 #![forbid(unsafe_code)]
 
+mod at_write;
 mod calls;
 mod hostile;
 mod laundered;
@@ -8,6 +9,7 @@ mod lists;
 mod mutations;
 mod paraphrases;
 mod passed_on;
+mod promoted;
 mod recorded;
 mod rivals;
 mod store;
