@@ -242,9 +242,10 @@ fn approved_text_is_tried_ever_more_rarely_while_the_disk_is_full_and_comes_back
   let n_failed = || fs::metadata(log(&guarded)).map_or(0, |found| found.len());
   assert_eq!(n_failed(), 0, "the placeholder is shorter");
   let item = id(&guarded.waiting()[0]).to_owned();
+  // The daemon tries as soon as the decision is in the ledger, while the command still runs.
+  let started = Instant::now();
   let output = said(&guarded, &["quarantine", "approve", &item], MEMORY, &fault);
   assert!(output.status == 2 && output.stderr.contains("No space left on device"), "{output:?}");
-  let started = Instant::now();
   let status = guarded.memfw(&["status"]).stdout;
   assert!(status.contains("1 not restored yet"), "{status}");
   eventually("it comes back", || stands(&guarded, 1));
