@@ -94,6 +94,27 @@ impl World {
     self.temp.path().join("workspace").join(file)
   }
 
+  /// The program that is measured.
+  fn command(&self) -> Command {
+    let program = std::env::var_os("MEMFW_BENCH_PROGRAM");
+    let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_memfw").into()));
+    command
+      .env_clear()
+      .env("HOME", self.temp.path().join("home"))
+      .env("MEMFW_HOME", self.temp.path().join("memfw"))
+      .env("OPENCLAW_STATE_DIR", self.temp.path())
+      .stdin(Stdio::null());
+    command
+  }
+
+  /// Waits until the daemon has nothing to do: a daemon that is stopped before goes on at its next start.
+  fn settle(&self) {
+    assert!(
+      self.command().args(["settle", "600"]).status().unwrap().success(),
+      "the daemon never rests"
+    );
+  }
+
   /// Starts the daemon; how long it took until it said that it is ready.
   fn start(&mut self) -> Duration {
     let address = self.temp.path().join("notify");
@@ -101,15 +122,10 @@ impl World {
     let socket = UnixDatagram::bind(&address).unwrap();
     socket.set_read_timeout(Some(LIMIT * 6)).unwrap();
     let started = Instant::now();
-    let program = std::env::var_os("MEMFW_BENCH_PROGRAM");
-    let child = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_memfw").into()))
+    let child = self
+      .command()
       .args(["run", "--log-level", "error"])
-      .env_clear()
-      .env("HOME", self.temp.path().join("home"))
-      .env("MEMFW_HOME", self.temp.path().join("memfw"))
-      .env("OPENCLAW_STATE_DIR", self.temp.path())
       .env("NOTIFY_SOCKET", &address)
-      .stdin(Stdio::null())
       .spawn()
       .unwrap();
     self.daemon = Some(child);
@@ -351,6 +367,7 @@ fn start_up() {
   let mut world = World::new();
   notes(&world, NOTES, NOTE);
   let first = world.start();
+  world.settle();
   world.stop();
   let mut times: Vec<Duration> = Vec::new();
   for _ in 0..STARTS {

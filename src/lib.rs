@@ -8,10 +8,12 @@
 //!   plan),
 //!   [`detect`] (normaliser, rules, policy), [`recall`] (what an agent may read), [`eval`] (how well
 //!   detection does on labelled text), [`stats`] (what became of blocks, counted), [`seal`] (encryption of
-//!   quarantined bytes), [`link`] (the protocol between a plugin inside the agent and memfw);
+//!   quarantined bytes), [`link`] (the protocol between a plugin inside the agent and memfw), [`skill`] (the files of
+//!   a skill, their hashes and signatures);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
 //!   [`openclaw`] (the agent framework's own records), [`terminal`] (what commands print with);
+//! - [`judging`]: which text must be taken out, and why; it reads the ledger and no file;
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
 //! - [`gate`]: readers wait until the daemon has passed what they would read;
 //! - [`daemon`]: the loop, one closed event enum;
@@ -38,6 +40,7 @@ pub mod gate;
 #[expect(dead_code, reason = "the unit tests build engines, and no daemon")]
 mod harness;
 pub mod hash;
+pub mod judging;
 pub mod link;
 pub mod memory;
 pub mod net;
@@ -47,6 +50,7 @@ pub mod plural;
 pub mod provenance;
 pub mod recall;
 pub mod seal;
+pub mod skill;
 pub mod stats;
 pub mod store;
 pub mod terminal;

@@ -70,12 +70,13 @@ fn a_file_that_is_written_again_unchanged_is_no_change() {
 
 #[test]
 fn set_says_that_a_change_is_active_once_the_daemon_has_it() {
-  let guarded = guarded(BASE);
+  let mut guarded = guarded(BASE);
   let said = guarded.ok(&["config", "set", "detection.sensitivity", "low"]);
   let expected =
     "detection.sensitivity = \"low\", was \"medium\"\nactive: the daemon has taken it\n";
   assert_eq!(said, expected);
-  assert!(guarded.log().contains("configuration reloaded"), "{}", guarded.log());
+  // The log has a writer of its own, which may be later than the answer.
+  guarded.wait_for_log("configuration reloaded");
   let said = guarded.json(&["config", "set", "detection.sensitivity", "high", "--json"]);
   assert_eq!((&said["changed"], &said["active"]), (&true.into(), &true.into()), "{said}");
   let said = guarded.ok(&["config", "set", "log.level", "debug"]);

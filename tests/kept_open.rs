@@ -54,9 +54,7 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
   writeln!(writer, "\n{}", clean(1)).unwrap();
   drop(writer);
   let held = "reads a file that another program keeps open every 60 s";
-  eventually("the file is known to be open", || {
-    guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
-  });
+  eventually("the file is known to be open", || guarded.wakeups() == serde_json::json!([held]));
   assert_at_rest(&guarded);
   assert!(!marks::is_wrapped(&guarded.read(FILE), &clean(1)));
   let closed = Instant::now();
@@ -64,8 +62,7 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
   guarded.settle();
   assert!(closed.elapsed() < Duration::from_secs(30), "its close was not heard");
   marks::assert_marked(&guarded.path(FILE), &guarded.read(FILE), &clean(1));
-  let wakeups = || guarded.json(&["status", "--json"])["wakeups"].clone();
-  eventually("nobody is woken any more", || wakeups() == serde_json::json!([]));
+  eventually("nobody is woken any more", || guarded.wakeups() == serde_json::json!([]));
   guarded.stop();
 }
 
@@ -128,7 +125,7 @@ fn many_files_that_others_keep_open_leave_room_for_the_rest() {
   eventually("the poison leaves", || guarded.holding("workspace", &needle(200)).is_empty());
   eventually("all of them are known to be open", || {
     let held = "reads 120 files that another program keeps open every 60 s";
-    guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
+    guarded.wakeups() == serde_json::json!([held])
   });
   assert_eq!(guarded.json(&["status", "--json"])["degradations"], serde_json::json!([]));
   drop(kept);

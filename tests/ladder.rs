@@ -53,12 +53,13 @@ fn the_lowest_rung_can_be_chosen_and_is_kept_to() {
   let config = format!("{AT_ONCE}protocol = \"no-lease\"\n");
   let mut guarded = Guarded::new(&config).memory("MEMORY.md", "# Memory\n\n- old\n");
   guarded.start();
-  eventually("it is polled", || !status(&guarded)["wakeups"].as_array().unwrap().is_empty());
+  eventually("it is polled", || guarded.wakeups() != json!([]));
   let found = status(&guarded);
   let place = &found["workspaces"][0];
   assert_eq!((&place["protocol"], &found["degradations"]), (&json!("no-lease"), &json!([])));
   assert_eq!(place["polled"], "changes may come without an event");
-  let wakeups = found["wakeups"].as_array().unwrap();
+  let wakeups = guarded.wakeups();
+  let wakeups = wakeups.as_array().unwrap();
   assert_eq!(wakeups.len(), 1, "{found:#}");
   assert!(wakeups[0].as_str().unwrap().contains("every 2 s"), "{found:#}");
   assert!(guarded.memfw(&["status"]).stdout.contains("  wakes up    polls `[TMP]/workspace`"));
@@ -142,7 +143,7 @@ fn assert_polled_until_raised(mut guarded: Guarded, setting: &str, limit: &str) 
   eventually("removals are seen", || guarded.memfw(&["settle", "1"]).status == 0);
   raise(&guarded, limit);
   guarded.wait_for_log("protection is complete again");
-  eventually("nothing wakes it any more", || status(&guarded)["wakeups"] == json!([]));
+  eventually("nothing wakes it any more", || guarded.wakeups() == json!([]));
   assert_eq!(guarded.memfw(&["status"]).status, 0);
   Writer::Shell.add(&guarded.path("memory/b/x.md"), format!("{}\n", poison(7)).as_bytes());
   eventually("events are enough again", || gone(&guarded, 7));

@@ -32,6 +32,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod init;
 mod judge;
 mod kept_open;
 mod ladder;
@@ -68,6 +69,7 @@ mod service;
 mod service_files;
 mod shell;
 mod sim;
+mod skills;
 mod support;
 mod transcripts;
 #[cfg(linux)]

@@ -197,6 +197,43 @@ fn a_report_holds_hostile_names_as_text_and_no_memory_unless_asked() {
 }
 
 #[test]
+fn a_decision_that_was_taken_back_is_no_false_alarm() {
+  let mut guarded = poisoned();
+  guarded.stop();
+  let id = id(&guarded.waiting()[0]).to_owned();
+  for verb in ["approve", "reject"] {
+    guarded.memfw(&[verb, &id]);
+    guarded.ok(&["undo", &id]);
+  }
+  let stats = guarded.json(&["stats", "--json"]);
+  assert_eq!((&stats["all"]["approved"], &stats["all"]["rejected"]), (&0.into(), &0.into()));
+  let shown = guarded.ok(&["stats"]);
+  assert!(shown.contains("  reviewed   0 approved (false alarms), 0 rejected\n"), "{shown}");
+  let page = fs::read_to_string(report(&guarded, &[])).unwrap();
+  assert!(page.contains("<b>0</b>false alarms"), "{page}");
+  guarded.memfw(&["approve", &id]);
+  assert_eq!(guarded.json(&["stats", "--json"])["all"]["approved"], 1);
+}
+
+#[test]
+fn a_report_counts_what_is_flagged_as_the_status_does() {
+  let before = format!("# Memory\n\n{}\n", poison(1));
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", before);
+  guarded.start();
+  Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(2)).as_bytes());
+  eventually("the poison waits", || guarded.waiting().len() == 1);
+  let status = guarded.ok(&[]);
+  assert!(status.contains("  waiting     2 for you"), "{status}");
+  let page = fs::read_to_string(report(&guarded, &["--text"])).unwrap();
+  assert!(page.contains("<b>2</b>wait for you"), "{page}");
+  assert!(page.contains("<b class=\"warn\">flagged</b>"), "{page}");
+  assert_eq!(page.matches("SSH keys").count(), 2, "{page}");
+  let path = guarded.tmp().join("report.html");
+  let value = guarded.json(&["report", "--json", "--html", path.to_str().unwrap()]);
+  assert_eq!(value["waiting"], 2);
+}
+
+#[test]
 fn a_report_is_written_over_nothing_but_a_report() {
   let guarded = poisoned();
   let mine = guarded.tmp().join("notes.html");

@@ -10,7 +10,7 @@ fn without_a_command_the_state_is_five_lines_and_names_the_next_step() {
   let expected = format!(
     "memfw {version}: stopped\n  known       0 blocks in 0 files (not protected: the daemon is stopped)\n  \
      waiting     nothing\n  problems    memfw has not guarded anything yet\n  \
-     next        memfw demo shows it, memfw service install guards your agent\n"
+     next        memfw init guards your agent, memfw demo shows it\n"
   );
   assert_eq!(fresh.stdout, expected);
 

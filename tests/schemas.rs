@@ -185,6 +185,19 @@ fn look(checked: &mut Checked) {
   checked.run("restore", &["restore", "--yes", "--json", "MEMORY.md"]);
   checked.run("status", &["status", "--json"]);
   checked.run("openclaw-status", &["openclaw", "status", "--json"]);
+  let skill = checked.guarded.path("skills/weather/SKILL.md");
+  fs::create_dir_all(skill.parent().unwrap()).unwrap();
+  fs::write(&skill, format!("---\nname: weather\n---\n\n{}\n", poison(9))).unwrap();
+  checked.run("skills-list", &["skills", "list", "--json"]);
+  checked.run("skills-verify", &["skills", "verify", "--json"]);
+  checked.guarded.ok(&["skills", "trust", "weather"]);
+  checked.run("skills-list", &["skills", "list", "--json"]);
+  let key = "RWQHBwcHBwcHAepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
+  checked.guarded.ok(&["skills", "key", "add", key]);
+  checked.run("skills-keys", &["skills", "key", "list", "--json"]);
+  checked
+    .run("init", &["init", "--dry-run", "--json", "--preset", "strict", "--notify", "desktop"]);
+  checked.run("init", &["init", "--yes", "--json"]);
   checked.run("doctor", &["doctor", "--json"]);
   checked.run("doctor", &["doctor", "--fix", "--json"]);
   checked.run("markers", &["markers", "remove", "--json"]);

@@ -133,8 +133,7 @@ fn the_service_manager_hears_what_it_asks_for() {
     assert!(last.elapsed() < Duration::from_secs(5), "{:?}", last.elapsed());
     last = Instant::now();
   }
-  let wakeups = guarded.json(&["status", "--json"])["wakeups"].clone();
-  assert_eq!(wakeups, json!(["pings the service manager every 0.2 s"]));
+  assert_eq!(guarded.wakeups(), json!(["pings the service manager every 0.2 s"]));
   guarded.signal(Signal::HUP);
   let reloading = manager.wait_for("RELOADING=1");
   assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
@@ -189,7 +188,7 @@ fn a_daemon_at_rest_sleeps() {
   Writer::Shell
     .add(&guarded.path("MEMORY.md"), format!("{}\n{}\n", clean(1), poison(1)).as_bytes());
   guarded.settle();
-  assert_eq!(guarded.json(&["status", "--json"])["wakeups"], json!([]));
+  assert_eq!(guarded.wakeups(), json!([]));
   assert_at_rest(&guarded);
   guarded.stop();
 }

@@ -198,8 +198,23 @@ fn a_newcomer_is_protected_within_a_minute_reviews_and_leaves_without_a_trace() 
   walk.remark("Install");
   let started = Instant::now();
   walk.types("cargo install --locked --path .");
-  walk.types("memfw service install");
+  let command = walk.begin_typing("memfw init");
+  let mut terminal = Terminal::start(command, SIZE, true).unwrap();
+  for present in ["balanced", "user", "none", "auto", "off"] {
+    terminal.expect(&format!("[{present}] > "));
+    terminal.enter("");
+  }
+  terminal.expect("do it? [y/N] ");
+  terminal.enter("y");
+  let status = terminal.wait();
+  let shown = String::from_utf8(terminal.all()).unwrap().replace("\r\n", "\n");
+  assert!(status.success(), "{status}\n{shown}\n{}", walk.manager.log());
+  // The model takes its time on a slow machine, and root has a further choice.
+  let shown = shown.replace(" so far; the model still reads", "");
+  let shown = shown.replace("   system  systemd, at each boot\n", "");
+  walk.record.shown(&without_progress(&shown));
   walk.types("memfw status --wait 30");
+  walk.json("memfw doctor --quiet");
   assert!(walk.manager.runs(), "{}", walk.manager.log());
   walk.remark("Play an agent that was talked into something");
   walk.types(POISONS);
@@ -269,7 +284,8 @@ fn a_newcomer_is_protected_within_a_minute_reviews_and_leaves_without_a_trace() 
   left.retain(|path, _| !own.iter().any(|dir| path.starts_with(dir)));
   assert_eq!(left.into_keys().collect::<Vec<_>>(), Vec::<PathBuf>::new());
   let asked = walk.manager.asked();
-  let told = asked.iter().filter(|asked| !asked.contains("is-")).collect::<Vec<_>>();
+  let is_question = |asked: &&String| asked.contains("is-") || asked.contains(" show ");
+  let told = asked.iter().filter(|asked| !is_question(asked)).collect::<Vec<_>>();
   assert_eq!(
     told,
     [

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod fix;
-mod mending;
+pub(super) mod mending;
 
 use std::{
   os::unix::fs::MetadataExt as _,

@@ -23,12 +23,9 @@ use crate::{
     JudgeOptions, PolicyInput, Sensitivity,
     model::{self, Assessor as _, Model},
   },
-  engine::{
-    assess::{Assessed, Layers, Reads, Referral, Sample, assess, facts_of},
-    bulk,
-    event::shown,
-  },
+  engine::{bulk, event::shown},
   eval::{Case, Floors, Outcome, Setup, Tally, mistakes::Place, svg},
+  judging::assess::{Assessed, Layers, Reads, Referral, Sample, assess, facts_of},
   os::{Clock as _, SystemClock, paths},
   provenance::{Source, Trust, trust_of},
   terminal::{

@@ -19,7 +19,8 @@ use crate::{
   app::{context::Context, exit::Status},
   config::Config,
   detect::{Code, Decision, Finding, PolicyInput, Verdict, policy},
-  engine::{event::shown, judge::Treatment},
+  engine::event::shown,
+  judging::treatment::Treatment,
   os::{Clock as _, SystemClock},
   provenance::{Attestation, Request, trust_of},
   store::{Exception, Item, Ledger},
@@ -137,7 +138,7 @@ impl Case {
     Ok(Self {
       found: finding::counted(&item),
       observed: item.attestation >= Attestation::ToolObserved
-        && crate::engine::origin::can_be_allowed(&item.source),
+        && crate::judging::origin::can_be_allowed(&item.source),
       sensitivity: config.sensitivity,
       baseline_action: config.baseline_action,
       is_instructions: rel

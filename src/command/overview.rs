@@ -41,7 +41,7 @@ fn problems(context: &Context, report: &StatusReport) -> String {
 /// What a person does now.
 fn next(report: &StatusReport) -> &'static str {
   match report.daemon {
-    _ if !report.has_run() => "memfw demo shows it, memfw service install guards your agent",
+    _ if !report.has_run() => "memfw init guards your agent, memfw demo shows it",
     "stopped" => "memfw service install, or memfw run: nothing is guarded now",
     _ if report.n_open() > 0 => "memfw review",
     "starting" => "memfw status --wait 60",

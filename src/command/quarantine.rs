@@ -48,6 +48,7 @@ use decide::add;
 /// The decisions, for other ways to ask for them.
 pub(super) use decide::{Done, approve, reject, take_back};
 pub(super) use filter::{FilterArgs, Unless};
+pub(super) use in_file::FlaggedTexts;
 pub(super) use list::strongest;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.

@@ -14,6 +14,7 @@ use clap::{Args as ClapArgs, ValueHint};
 use serde_json::json;
 
 use super::{
+  quarantine::FlaggedTexts,
   shared::{
     exposure::Reading,
     figures::{DEFAULT_DAYS, Span},
@@ -23,12 +24,11 @@ use super::{
 use crate::{
   app::{context::Context, exit::Status, paths::resolved},
   engine::{EventKind, event::shown},
-  memory::BlockId,
   os::{
     Clock as _, SystemClock,
     report_file::{PageError, write_page},
   },
-  store::{ItemFilter, Ledger, StoreError},
+  store::{Item, ItemFilter, Ledger, StoreError},
   terminal::{
     escape::terminal,
     failure::{Failure, reason},
@@ -121,12 +121,16 @@ fn gather(
 ) -> Result<Facts, Failure> {
   let now = SystemClock.now();
   let span = Span::gather(ledger, days, now)?;
-  let mut items = ledger.items(&ItemFilter::waiting())?;
-  let more_waiting = items.len().saturating_sub(MAX_WAITING);
+  let mut items = ledger.items(&ItemFilter::open())?;
   items.truncate(MAX_WAITING);
+  let n_waiting = usize::try_from(ledger.counts(now)?.for_a_person()).unwrap_or(usize::MAX);
+  let more_waiting = n_waiting.saturating_sub(items.len());
+  // Commands that need the configuration report an invalid one.
+  let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
+  let mut texts = FlaggedTexts::new(ledger, max_file_bytes);
   let mut waiting = Vec::with_capacity(items.len());
   for item in items {
-    let text = if with_text { text(ledger, &item.id)? } else { None };
+    let text = if with_text { text(ledger, &item, &mut texts)? } else { None };
     waiting.push((item, text));
   }
   let kinds: Vec<EventKind> = EventKind::ALL
@@ -148,11 +152,23 @@ fn gather(
   })
 }
 
-/// The beginning of a sealed text; `None` if its bytes were deleted.
-fn text(ledger: &Ledger, id: &BlockId) -> Result<Option<Vec<u8>>, Failure> {
-  match ledger.unseal(id) {
-    Ok(bytes) => Ok(bytes.get(..MAX_TEXT).or(bytes.get(..)).map(<[u8]>::to_vec)),
-    Err(StoreError::Deleted { .. }) => Ok(None),
-    Err(error) => Err(error.into()),
-  }
+/// The beginning of a text; `None` if its bytes were deleted, or its file has changed.
+fn text(
+  ledger: &Ledger,
+  item: &Item,
+  texts: &mut FlaggedTexts<'_>,
+) -> Result<Option<Vec<u8>>, Failure> {
+  let text = if item.in_file {
+    texts.of(item)?
+  } else {
+    match ledger.unseal(&item.id) {
+      Ok(bytes) => Some(bytes.to_vec()),
+      Err(StoreError::Deleted { .. }) => None,
+      Err(error) => return Err(error.into()),
+    }
+  };
+  Ok(text.map(|mut bytes| {
+    bytes.truncate(MAX_TEXT);
+    bytes
+  }))
 }

@@ -28,10 +28,12 @@ use crate::{
     model::{Assessor as _, Kind, Model},
   },
   engine::{
-    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
     bulk,
     event::{rounded, shown},
-    judge::BlockText,
+  },
+  judging::{
+    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
+    text::BlockText,
   },
   memory::{ContentHash, Document, Known},
   os::{Clock as _, SystemClock, paths},

@@ -22,7 +22,7 @@ use super::{
   queue::Waiting,
 };
 use crate::{
-  engine::{Target, attribute::AttributionRequest},
+  engine::{Target, attribution_request::AttributionRequest},
   provenance::{AgentRecords, Answer},
   store::PartKind,
 };

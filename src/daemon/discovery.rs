@@ -17,6 +17,7 @@ use super::{
   directories::Directories,
   health::told,
   notifications::Helpers,
+  skill_check::SkillPlaces,
 };
 use crate::{
   engine::{EngineError, event::shown},
@@ -53,6 +54,8 @@ pub struct Discovery {
   pub distrust: Option<String>,
   /// The programs that can run after a quarantine.
   pub helpers: Helpers,
+  /// Where skills lie.
+  pub skills: SkillPlaces,
   /// Whether directories that are not listed need no guard. While a configuration cannot be read, the
   /// directories found before stay guarded.
   pub is_complete: bool,

@@ -1,24 +1,35 @@
 //! Doing the work that is due, one piece at a time, and what the parts of the daemon want done.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::{path::Path, sync::atomic::Ordering::SeqCst};
 
 use super::{
   action::{Action, Silent, Surroundings},
   attribution_worker::{AttributionWorker, Matter, Reply},
   error::DaemonError,
+  gate,
+  gate_request::GateRequests,
   judge::Judge,
+  model_worker::ModelWorker,
   notifications::Notifications,
   queue::{Kind, Waiting},
   rescan::Scan,
+  skills::Skills,
   state::Daemon,
+  summary::SummaryUntil,
 };
 use crate::{
-  engine::{Consequence, EngineError, Event, Outcome, Passed, Target},
-  store::PartKind,
+  engine::{Consequence, EngineError, Event, EventKind, Outcome, Passed, Scored, Target},
+  store::{NewEvent, PartKind},
 };
 
 impl Daemon {
+  /// Does one piece of work that is due, for readers at the gate first. Returns `false` when none is due.
+  pub(super) fn turn(&mut self) -> Result<bool, DaemonError> {
+    let gate = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.work(around));
+    Ok(self.run_part(|daemon| &mut daemon.gate, gate)? || self.work()?)
+  }
+
   /// Does one piece of work that is due. Returns `false` when none is due.
   pub fn work(&mut self) -> Result<bool, DaemonError> {
     let now = self.core.now();
@@ -47,7 +58,8 @@ impl Daemon {
         self.run_part(|daemon| &mut daemon.steps.judge, Judge::work)?
           || self.steps.housekeeping.work(&mut self.core)?
           || self.run_part(|daemon| &mut daemon.steps.notifications, Notifications::work)?
-          || self.summarise()?,
+          || self.summarise()?
+          || self.check_skills()?,
       );
     };
     // A large file that was interrupted continues alone.
@@ -56,6 +68,50 @@ impl Daemon {
       return self.adopt(target, waiting);
     }
     self.run_step(kind, target, waiting)
+  }
+
+  /// Logs the summary of the past days, if that was not done. Returns whether there was something to log.
+  pub(super) fn summarise(&mut self) -> Result<bool, DaemonError> {
+    Ok(
+      !self.core.is_starting()
+        && self.run_part(|daemon| &mut daemon.summary, SummaryUntil::work)?,
+    )
+  }
+
+  /// Records whether the gate is expected.
+  pub(super) fn start_gate(&mut self) -> Result<(), DaemonError> {
+    let actions = self.gate.start(self.core.engine.clock().now());
+    self.carry_out(actions)
+  }
+
+  /// Closes the gate's listener.
+  pub(super) fn stop_gate(&mut self) -> Result<(), DaemonError> {
+    let actions = self.gate.stop();
+    self.carry_out(actions)
+  }
+
+  /// Handles a connection or a message of the gate.
+  pub(super) fn hear_gate(&mut self, said: gate::Said) -> Result<(), DaemonError> {
+    self.passes.interrupts.gate_flag().store(false, SeqCst);
+    let hear = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.hear(said, around));
+    self.run_part(|daemon| &mut daemon.gate, hear).map(drop)
+  }
+
+  /// Takes the scores of a file.
+  pub(super) fn hear_scores(&mut self, scored: Scored) -> Result<(), DaemonError> {
+    let hear =
+      |worker: &mut ModelWorker, around: &Surroundings<'_>| Ok(worker.hear(scored, around));
+    self.run_part(|daemon| &mut daemon.steps.model_worker, hear).map(drop)
+  }
+
+  /// Goes on with the checks of skills.
+  fn check_skills(&mut self) -> Result<bool, DaemonError> {
+    if !self.skills.is_due(self.core.now()) {
+      return Ok(false);
+    }
+    let rules = self.core.engine.judge().rules_in_force();
+    let check = |skills: &mut Skills, around: &Surroundings<'_>| skills.work(around, rules);
+    self.run_part(|daemon| &mut daemon.skills, check)
   }
 
   /// Adopts a file of a first scan together with the next ones in the queue.
@@ -197,18 +253,6 @@ impl Daemon {
     }
   }
 
-  /// What the parts read.
-  pub(super) fn surroundings(&self) -> Surroundings<'_> {
-    Surroundings {
-      engine: &self.core.engine,
-      directories: &self.core.directories,
-      watching: &self.core.watching,
-      now: self.core.now(),
-      records_are_busy: self.steps.attribution_worker.is_busy(),
-      started_at: self.core.health.started_at,
-    }
-  }
-
   /// Lets a part decide, and does what it wants done. Returns whether it wanted anything. What a part reads
   /// does not include the part itself, so that it can be taken out meanwhile.
   pub(super) fn run_part<P: Default>(
@@ -249,6 +293,22 @@ impl Daemon {
       Action::Tell(kind, text) => {
         self.core.report(|core| core.engine.tell(Event::new(kind).detail(text)));
       }
+      Action::RecordSkill(found, events) => self.core.report(|core| {
+        let at = core.engine.clock().now();
+        let rows: Vec<NewEvent> = events.iter().map(Event::row).collect();
+        core.engine.ledger_mut().record_skill(&found, &rows, at)?;
+        for event in &events {
+          event.log(None);
+        }
+        Ok(())
+      }),
+      Action::LoseSkill(dir) => self.core.report(|core| {
+        let at = core.engine.clock().now();
+        let event = Event::new(EventKind::SkillGone).path(&dir);
+        core.engine.ledger_mut().lose_skill(&dir, &[event.row()], at)?;
+        event.log(None);
+        Ok(())
+      }),
       Action::Queue(kind, target) => self.core.enqueue_guarded(kind, target),
       Action::AskIndex(target, is_asked, texts) => {
         let (agent, of, now) = (self.core.engine.agent(), target.clone(), self.core.now());

@@ -14,7 +14,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::signals::Signals;
-use crate::engine::slices::Interrupt;
+use crate::judging::slices::Interrupt;
 
 /// The reasons to interrupt a pass.
 #[derive(Clone, Default)]

@@ -3,17 +3,25 @@
 
 use std::path::Path;
 
-use super::{core::Core, open_files::OpenFiles, rescan::Rescans};
+use super::{core::Core, open_files::OpenFiles, rescan::Rescans, skills::Skills};
 use crate::{files::WatchEvent, store::PartKind};
 
 /// Handles all events so far. Returns `false` if more may be waiting.
-pub(super) fn listen(core: &mut Core, rescans: &mut Rescans, open_files: &OpenFiles) -> bool {
+pub(super) fn listen(
+  core: &mut Core,
+  rescans: &mut Rescans,
+  skills: &mut Skills,
+  open_files: &OpenFiles,
+) -> bool {
   // memfw's own opens must be counted before their events are handled.
   core.count_opens();
   let taken = core.watching.watcher.take();
   core.watching.heard.extend(taken.events);
   let was_deaf = std::mem::take(&mut core.watching.is_deaf);
   for event in std::mem::take(&mut core.watching.heard) {
+    if let WatchEvent::Dirty(path) | WatchEvent::DirAdded(path) = &event {
+      skills.note(path, core.now());
+    }
     seen(core, rescans, open_files, &event);
   }
   if was_deaf && !core.watching.is_deaf {

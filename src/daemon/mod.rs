@@ -38,6 +38,8 @@ mod rescan;
 mod service;
 mod shared;
 mod signals;
+pub mod skill_check;
+mod skills;
 pub mod state;
 mod steps;
 mod summary;
@@ -86,6 +88,15 @@ pub enum Event {
   Reload,
 }
 
+/// Why the daemon ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+  /// A signal asked for it; work may be left.
+  Signal,
+  /// Nothing was pending.
+  Settled,
+}
+
 /// Runs until SIGTERM, or with `once` until nothing is pending. `source` is where configuration and key are read
 /// from on a reload. The caller holds the daemon lock.
 pub fn run(
@@ -93,7 +104,7 @@ pub fn run(
   options: Options,
   once: bool,
   source: &dyn Reload,
-) -> Result<(), DaemonError> {
+) -> Result<Ending, DaemonError> {
   let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
   runtime.block_on(serve(engine, options, once, source))
 }
@@ -103,7 +114,7 @@ async fn serve(
   options: Options,
   once: bool,
   source: &dyn Reload,
-) -> Result<(), DaemonError> {
+) -> Result<Ending, DaemonError> {
   // The signal handlers come first, so that a SIGTERM during the first scan also stops the daemon in
   // order.
   let mut signals = Signals::new()?;
@@ -128,10 +139,10 @@ async fn serve(
   let mut scored = daemon.steps.model_worker.scores();
   let mut service = Service::new(daemon.core.now());
   let mut is_under_way = false;
-  loop {
+  let ending = loop {
     service.progress(daemon.core.now(), daemon.core.is_starting());
     if signals.terminated() {
-      break;
+      break Ending::Signal;
     }
     let is_all = daemon.listen();
     if events.mounts.try_recv().is_ok() {
@@ -189,7 +200,7 @@ async fn serve(
         if let Some(why) = daemon.core.directories.guarded_elsewhere() {
           return Err(DaemonError::Outage(why));
         }
-        break;
+        break Ending::Settled;
       }
     }
     daemon.refresh(service.wakeup());
@@ -207,7 +218,7 @@ async fn serve(
       Some(Event::Scored(scored)) => {
         daemon.hear_scores(scored).or_else(|error| daemon.core.absorb(error))?;
       }
-      Some(Event::Terminate) => break,
+      Some(Event::Terminate) => break Ending::Signal,
       Some(Event::Reload) => {
         tell(systemd::reloading());
         daemon.reload(source);
@@ -220,11 +231,11 @@ async fn serve(
       // The next turn reads what the watcher or the worker has to say.
       Some(Event::Watch | Event::Answered) | None => {}
     }
-  }
+  };
   tell(systemd::stopping());
   daemon.stop_gate().or_else(|error| daemon.core.absorb(error))?;
   daemon.stop(EventKind::Stopped);
-  Ok(())
+  Ok(ending)
 }
 
 /// The sources of events.

@@ -21,7 +21,8 @@ use super::{
   judge::Via,
 };
 use crate::{
-  engine::{EngineError, EventKind, Target, event::shown, origin::can_be_allowed},
+  engine::{EngineError, EventKind, Target, event::shown},
+  judging::origin::can_be_allowed,
   memory::BlockId,
   os::subprocess::Subprocess,
   plural,

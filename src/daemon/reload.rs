@@ -46,6 +46,7 @@ impl Daemon {
     let configured = match read {
       Ok((mut found, config)) => {
         found.keep_known(&self.core.directories);
+        found.skills.keep(self.skills.places());
         // `memfw config set` waits for this.
         self.core.health.configuration = Some(version);
         self.configure(config, found)
@@ -135,6 +136,7 @@ impl Daemon {
       notes,
       distrust,
       helpers,
+      skills,
       is_complete: _,
       unreadable: _,
     } = found;
@@ -145,6 +147,7 @@ impl Daemon {
     core.engine.configure(Arc::new(config), core.fs);
     core.engine.set_agent(agent);
     self.steps.set_helpers(core, helpers)?;
+    self.skills.configure(skills, core.now());
     let gone: Vec<PathBuf> = core
       .directories
       .workspaces
@@ -191,11 +194,13 @@ impl Daemon {
   fn take_found(&mut self, mut found: Discovery) -> Result<(), EngineError> {
     let core = &mut self.core;
     found.keep_known(&core.directories);
+    found.skills.keep(self.skills.places());
     if (&found.workspaces, &found.shapes)
       == (&core.directories.workspaces, &core.directories.shapes)
     {
       core.engine.set_agent(found.agent);
       self.steps.set_helpers(core, found.helpers)?;
+      self.skills.configure(found.skills, core.now());
       return self.rescans.sources.set(core, found.files, found.notes, found.distrust);
     }
     let config = core.engine.config().clone();

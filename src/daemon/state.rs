@@ -1,7 +1,7 @@
 //! The daemon without its event loop: events mark files as dirty, and due files are processed.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, sync::atomic::Ordering::SeqCst, time::Duration};
+use std::{path::Path, time::Duration};
 
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -19,7 +19,6 @@ use super::{
   health::{Health, Phase, Room, encode},
   interrupt::Interrupts,
   listen::listen,
-  model_worker::ModelWorker,
   moved,
   open_files::OpenFiles,
   outage::Outage,
@@ -27,13 +26,14 @@ use super::{
   queue::{LAST_RETRY, Queue},
   rescan::Rescans,
   service::seconds,
+  skills::Skills,
   steps::{Steps, consult_all, request_all_attributions},
   summary::SummaryUntil,
   unwritten::Unwritten,
   watching::Watching,
 };
 use crate::{
-  engine::{Engine, EngineError, Event, EventKind, Scored},
+  engine::{Engine, EngineError, Event, EventKind},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
   plural,
@@ -61,6 +61,7 @@ pub struct Daemon {
   pub(super) first_scan: FirstScan,
   /// The readers that wait at the gate.
   pub(super) gate: GateRequests,
+  pub(super) skills: Skills,
   /// Up to which day the log has a summary.
   pub(super) summary: SummaryUntil,
   /// Whether the key existed before the ledger.
@@ -98,6 +99,7 @@ impl Daemon {
     let Options { found, fs, alarm, is_key_older, lost_since, report_only, bad_rules } = options;
     let Discovery { workspaces, shapes, is_named, agent, files, notes, distrust, helpers, .. } =
       found;
+    let skills = Skills::of(found.skills);
     engine.set_agent(agent);
     engine.files().set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
@@ -143,6 +145,7 @@ impl Daemon {
       steps: Steps::with(helpers),
       first_scan: FirstScan::new(now),
       gate: GateRequests::default(),
+      skills,
       summary: SummaryUntil::default(),
       is_key_older,
       lost_since,
@@ -249,12 +252,13 @@ impl Daemon {
 
   /// Handles all events so far. Returns `false` if more may be waiting.
   pub fn listen(&mut self) -> bool {
-    listen(&mut self.core, &mut self.rescans, &self.passes.open_files)
+    listen(&mut self.core, &mut self.rescans, &mut self.skills, &self.passes.open_files)
   }
 
   /// Makes the attribution worker send to `wake` for each answer; without it the loop waits for each
   /// answer.
   pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
+    self.skills.wake_by(wake.clone());
     self.steps.attribution_worker.wake_by(wake);
   }
 
@@ -265,6 +269,7 @@ impl Daemon {
     wakeups.extend(self.passes.open_files.wakeups());
     self.core.watching.watcher.attend(self.passes.open_files.noted());
     wakeups.extend(self.steps.judge.wakeup());
+    wakeups.extend(self.skills.wakeup());
     // A program may have closed its file before the watch began, so the files in newly watched
     // directories are tried now.
     let fresh = self.core.watching.watcher.hear_readers(self.passes.open_files.directories());
@@ -307,6 +312,7 @@ impl Daemon {
         self.core.directories.locks.next_due(now),
         self.passes.open_files.next_due(now),
         self.gate.next_due(now),
+        self.skills.next_due(now),
       ];
       due.into_iter().flatten().min()
     })
@@ -314,7 +320,8 @@ impl Daemon {
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.core.queue.is_empty() && !self.rescans.is_due() && self.steps.is_idle()
+    let is_checked = self.skills.is_idle() && !self.skills.is_due(self.core.now());
+    self.core.queue.is_empty() && !self.rescans.is_due() && self.steps.is_idle() && is_checked
   }
 
   /// Records that the daemon stopped.
@@ -325,12 +332,16 @@ impl Daemon {
     self.core.report(|core| core.engine.tell(Event::new(kind)));
   }
 
-  /// Logs the summary of the past days, if that was not done. Returns whether there was something to log.
-  pub(super) fn summarise(&mut self) -> Result<bool, DaemonError> {
-    Ok(
-      !self.core.is_starting()
-        && self.run_part(|daemon| &mut daemon.summary, SummaryUntil::work)?,
-    )
+  /// What the parts read.
+  pub(super) fn surroundings(&self) -> Surroundings<'_> {
+    Surroundings {
+      engine: &self.core.engine,
+      directories: &self.core.directories,
+      watching: &self.core.watching,
+      now: self.core.now(),
+      records_are_busy: self.steps.attribution_worker.is_busy(),
+      started_at: self.core.health.started_at,
+    }
   }
 
   /// Listens for the gate if the configuration enables it.
@@ -347,38 +358,6 @@ impl Daemon {
       now,
     )?;
     Ok(())
-  }
-
-  /// Records whether the gate is expected.
-  pub(super) fn start_gate(&mut self) -> Result<(), DaemonError> {
-    let actions = self.gate.start(self.core.engine.clock().now());
-    self.carry_out(actions)
-  }
-
-  /// Closes the gate's listener.
-  pub(super) fn stop_gate(&mut self) -> Result<(), DaemonError> {
-    let actions = self.gate.stop();
-    self.carry_out(actions)
-  }
-
-  /// Handles a connection or a message of the gate.
-  pub(super) fn hear_gate(&mut self, said: gate::Said) -> Result<(), DaemonError> {
-    self.passes.interrupts.gate_flag().store(false, SeqCst);
-    let hear = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.hear(said, around));
-    self.run_part(|daemon| &mut daemon.gate, hear).map(drop)
-  }
-
-  /// Takes the scores of a file.
-  pub(super) fn hear_scores(&mut self, scored: Scored) -> Result<(), DaemonError> {
-    let hear =
-      |worker: &mut ModelWorker, around: &Surroundings<'_>| Ok(worker.hear(scored, around));
-    self.run_part(|daemon| &mut daemon.steps.model_worker, hear).map(drop)
-  }
-
-  /// Does one piece of work that is due, for readers at the gate first. Returns `false` when none is due.
-  pub(super) fn turn(&mut self) -> Result<bool, DaemonError> {
-    let gate = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.work(around));
-    Ok(self.run_part(|daemon| &mut daemon.gate, gate)? || self.work()?)
   }
 }
 

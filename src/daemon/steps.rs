@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
   engine::{
-    Attributing, Consulting, EngineError, Reading, Target, attribute::AttributionRequest, pending,
+    Attributing, Consulting, EngineError, Reading, Target, attribution_request::AttributionRequest,
+    pending,
   },
   provenance::Answer,
   store::Pending,

@@ -29,8 +29,8 @@ use {
 /// A block with a ledger that a newer memfw has made.
 const NEWER: &str = "newer";
 /// Commands that ask a person, unless one of these options makes them only show.
-const ASKING: &[&str] = &["restore", "quarantine delete", "openclaw retrust"];
-const LOOKING: &[&str] = &["--list", "--diff", "--print", "--yes"];
+const ASKING: &[&str] = &["restore", "quarantine delete", "openclaw retrust", "init"];
+const LOOKING: &[&str] = &["--list", "--diff", "--print", "--yes", "--dry-run"];
 
 /// Such an environment.
 pub(super) struct Stage {
@@ -62,7 +62,8 @@ impl Stage {
         .config(AT_ONCE)
         .write("bin/systemctl", crate::service_files::MANAGER)
         .write("home/labelled/lines.jsonl", labelled)
-        .write("home/.openclaw/workspace/notes/todo.md", "- Buy milk.\n"),
+        .write("home/.openclaw/workspace/notes/todo.md", "- Buy milk.\n")
+        .write("home/.openclaw/skills/weather/SKILL.md", "# Weather\n\nLook at the sky.\n"),
     );
     let bin = guarded.tmp().join("bin");
     fs::set_permissions(bin.join("systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -118,7 +119,7 @@ impl Stage {
   /// Prepares the state that a command needs.
   fn prepare(&mut self, path: &str, words: &[String]) {
     let unit = self.guarded.tmp().join("home/.config/systemd/user/memfw.service");
-    if matches!(path, "service status" | "service uninstall") && !unit.exists() {
+    if matches!(path, "service status" | "service uninstall" | "init") && !unit.exists() {
       self.guarded.stop();
       self.guarded.ok(&["service", "install"]);
       self.guarded.start();

@@ -161,6 +161,7 @@ impl Fs for SimFs {
       fd,
       access: Touch::Full,
       leased_at: None,
+      leased_len: None,
       age: Cell::new(None),
       compared: Cell::new(false),
       first: RefCell::new(None),
@@ -211,6 +212,8 @@ pub(crate) struct SimFile {
   fd: u64,
   access: Touch,
   leased_at: Option<Duration>,
+  /// How long the file was when the lease was granted, in bytes.
+  leased_len: Option<usize>,
   /// How old the lease was when the engine looked last.
   age: Cell<Option<Duration>>,
   /// Whether the last call compared: without a lease, the write that follows is taken together with
@@ -276,8 +279,20 @@ impl SimFile {
       let unsafe_target = inode.unsafe_since.is_some_and(|call| call < world.oracle.asked_at);
       let (after, maps) = (inode.data.clone(), inode.maps);
       let (path, before, after) = (&*self.path, &before[..], &after[..]);
-      let (rung, age) = (world.rung, self.age.get());
-      let write = Write { path, leased, age, rung, maps, unsafe_target, at, bytes, before, after };
+      let (rung, age, leased_len) = (world.rung, self.age.get(), self.leased_len);
+      let write = Write {
+        path,
+        leased,
+        leased_len,
+        age,
+        rung,
+        maps,
+        unsafe_target,
+        at,
+        bytes,
+        before,
+        after,
+      };
       let what = world.oracle.judge(&world.book, &write);
       if let Some(what) = what {
         world.tally.count(what);
@@ -396,7 +411,9 @@ impl MemoryFile for SimFile {
     let granted = blind || world.disk.lease(self.fd, world.rung == Rung::Lease);
     if granted {
       self.leased_at = Some(before);
-      if world.disk.inode(self.ino(world)).maps > 0 {
+      let inode = world.disk.inode(self.ino(world));
+      self.leased_len = Some(inode.data.len());
+      if inode.maps > 0 {
         world.note("lease granted despite a mapping");
       }
       if world.disk.n_leases() > 1 {
@@ -424,6 +441,7 @@ impl MemoryFile for SimFile {
   }
 
   fn release(&mut self) {
+    self.leased_len = None;
     if self.leased_at.take().is_some() {
       let mut world = self.fs.world.borrow_mut();
       if let Some(ino) = world.disk.ino(self.fd) {

@@ -16,8 +16,10 @@ use std::{
 use memfw::{
   config::Config,
   detect::{Action, Text, model::Context},
-  engine::judge::{JudgeContext, Origin, Treatment, judge_fresh},
   files::{Rung, lease},
+  judging::{
+    blocks::judge_fresh, judge_context::JudgeContext, origin::Origin, treatment::Treatment,
+  },
   memory::{Document, Known, compare},
   store::{Item, ItemFilter, Op, OpKind},
 };
@@ -72,6 +74,8 @@ pub(crate) struct Write<'a> {
   pub(crate) path: &'a Path,
   /// Whether the lease was still held.
   pub(crate) leased: bool,
+  /// How long the file was when the lease was granted, in bytes.
+  pub(crate) leased_len: Option<usize>,
   /// How old it was when the engine looked last.
   pub(crate) age: Option<Duration>,
   pub(crate) rung: Rung,
@@ -206,7 +210,10 @@ impl Oracle {
     if write.before.len() != write.after.len() && !write.leased && !appends {
       self.violation("I3: the length was changed without a lease");
     }
-    if write.bytes.is_none() && (write.rung != Rung::Lease || write.maps > 0) {
+    // What the engine itself has added under its lease, before an error, nobody can have mapped.
+    let is_own = write.leased && write.leased_len.is_some_and(|len| write.after.len() >= len);
+    let cut = write.bytes.is_none() && !is_own;
+    if cut && (write.rung != Rung::Lease || write.maps > 0) {
       self.violation("I3: a file was cut where somebody may have mapped it");
     }
     let all = self.ops();
@@ -286,19 +293,28 @@ impl Oracle {
           self.expected.remove(line);
           continue;
         }
+        let text = &book.lines[*line as usize].text;
+        if recovering && op.is_some_and(|op| is_taken_for_half_written(op, write, text)) {
+          self.expected.remove(line);
+          continue;
+        }
         self.violation(format!("I1: {} is overwritten and nowhere else", book.show(*line)));
       }
     }
     for (&line, &n) in is.iter().filter(|(line, _)| !was.contains_key(line)) {
+      let whole = sealed.contains(&line) || held.contains(&line);
+      if partial && !whole {
+        // Half of a change of length may make a line whole by chance, under a lease, where nobody sees it.
+        continue;
+      }
       let parts = self.approved_parts(&book.lines[line as usize].text);
-      if sealed.contains(&line) || held.contains(&line) || !parts.is_empty() {
+      if whole || !parts.is_empty() {
         self.expected.insert(line, n);
         // A part that a person wanted back makes whole what was taken out in pieces.
         for id in parts {
           self.approved.entry((line, id)).or_insert(1);
         }
-      } else if !partial {
-        // Half of a change of length may make a line whole by chance, under a lease, where nobody sees it.
+      } else {
         self.violation(format!("I3: {} was written by the engine out of nothing", book.show(line)));
       }
     }
@@ -425,6 +441,23 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
 
 fn number(op: &Op) -> i64 {
   op.id.to_string().parse().unwrap()
+}
+
+/// Whether a recovery had to take the start of a line for its own: up to the length that the file had before a reshape
+/// the file is as a reshape would have left it that was cut off there, and the line begins before that and ends behind
+/// it. Then its end is what another program appended, for all that the bytes say.
+fn is_taken_for_half_written(op: &Op, write: &Write<'_>, text: &[u8]) -> bool {
+  let Some(images) = op.images.as_ref().filter(|_| op.kind == OpKind::Reshape) else {
+    return false;
+  };
+  let cut = images.before.len();
+  let (Some(head), Some(appended)) = (write.before.get(..cut), write.before.get(cut..)) else {
+    return false;
+  };
+  let mut starts = write.before.windows(text.len()).enumerate().filter(|(_, part)| *part == text);
+  images.after.starts_with(head)
+    && write.after.ends_with(appended)
+    && starts.all(|(start, _)| (start + 1..start + text.len()).contains(&cut))
 }
 
 /// Whether an operation that is on record is about a write: its place, and what is put there.

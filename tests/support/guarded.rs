@@ -162,6 +162,14 @@ impl Guarded {
     serde_json::from_str(&self.ok(args)).unwrap()
   }
 
+  /// What wakes the daemon, except the look for the first skill once a minute.
+  #[track_caller]
+  pub(crate) fn wakeups(&self) -> Value {
+    let status: Value = serde_json::from_str(&self.memfw(&["status", "--json"]).stdout).unwrap();
+    let all = status["wakeups"].as_array().unwrap();
+    all.iter().filter(|one| *one != "looks for skills every 60 s").cloned().collect()
+  }
+
   /// Starts the daemon and does not wait for it.
   pub(crate) fn spawn(&mut self) {
     assert!(self.daemon.is_none(), "a daemon runs already");

@@ -15,7 +15,7 @@ use std::{
 
 use memfw::{
   config::Config,
-  daemon::{Daemon, Discovery, Helpers, Options},
+  daemon::{Daemon, Discovery, Helpers, Options, skill_check::SkillPlaces},
   engine::{Engine, Layer2},
   files::{Fs, RealFs, Shapes, Watcher},
   os::{Clock, SystemClock},
@@ -168,6 +168,7 @@ impl Harness<RealFs> {
       unreadable: vec![],
       distrust: None,
       helpers,
+      skills: SkillPlaces { roots: vec![root.join("skills")], besides: &[], is_unread: false },
       is_complete: true,
     };
     let options = Options {

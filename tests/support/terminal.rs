@@ -118,6 +118,19 @@ impl Terminal {
     kill_process(Pid::from_child(&self.child), signal).unwrap();
   }
 
+  /// Ends the input, as Ctrl-D does in an empty line, once the command waits for a line.
+  #[track_caller]
+  pub(crate) fn end_input(&mut self) {
+    eventually("a line is waited for", || self.is_for_lines());
+    self.keyboard.write_all(b"\x04").unwrap();
+  }
+
+  /// Interrupts the command, as Ctrl-C does while it waits for a line.
+  #[track_caller]
+  pub(crate) fn interrupt(&self) {
+    kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+  }
+
   /// The mode that the terminal is in.
   pub(crate) fn mode(&self) -> Termios {
     tcgetattr(self.end.as_ref().unwrap()).unwrap()
@@ -171,6 +184,13 @@ impl Test {
     }
     let bytes = Terminal::start(command, (columns, rows), false)?.all();
     Some(self.collapse(&bytes).replace("\r\n", "\n"))
+  }
+}
+
+impl Test {
+  /// A command that asks, on a terminal of so many columns.
+  pub(crate) fn on_terminal_that_asks(&self, columns: u16) -> Option<Terminal> {
+    Terminal::start(self.command(), (columns, 24), true)
   }
 }
 

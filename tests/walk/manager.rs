@@ -144,6 +144,7 @@ impl State {
         self.loaded = fs::read_to_string(self.units.join(NAME)).ok().map(|text| Unit::new(&text));
         true
       }
+      ["--user", "show", "--property=Version"] => true,
       ["--user", "is-active", "--quiet", NAME] => self.runs(),
       ["--user", "is-enabled", "--quiet", NAME] => self.enabled,
       ["--user", "enable", NAME] => {

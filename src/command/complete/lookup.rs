@@ -18,7 +18,7 @@ use super::{MAX_OFFERED, Shell};
 use crate::{
   app::paths::LEDGER,
   command::policy,
-  config::{self, KEYS, LogLevel, Scope, Sensitivity},
+  config::{self, JudgeVia, KEYS, LogLevel, Markers, NotifyVia, Preset, Scope, Sensitivity},
   detect::Code,
   engine::{EventKind, event::shown},
   os::{Env, Home},
@@ -71,6 +71,11 @@ impl What {
       (_, "TRUST") => Self::Words(|| Trust::ALL.iter().map(|word| word.as_str()).collect()),
       (_, "STATUS") => Self::Words(|| State::ALL.iter().map(|word| word.as_str()).collect()),
       (_, "EVENT") => Self::Words(|| EventKind::ALL.iter().map(|word| word.as_str()).collect()),
+      (_, "PRESET") => Self::Words(|| Preset::ALL.iter().map(|word| word.as_str()).collect()),
+      (_, "MARKERS") => Self::Words(|| Markers::ALL.iter().map(|word| word.as_str()).collect()),
+      ("init", "MANAGER") => Self::Words(|| vec!["user", "system", "launchd", "none"]),
+      ("init", "HOW") => Self::Words(|| NotifyVia::ALL.iter().map(|word| word.as_str()).collect()),
+      ("init", "JUDGE") => Self::Words(|| JudgeVia::ALL.iter().map(|word| word.as_str()).collect()),
       _ => return None,
     })
   }
@@ -250,6 +255,11 @@ mod tests {
       "audit SOURCE",
       "scan TRUST",
       "memfw LEVEL",
+      "init PRESET",
+      "init MANAGER",
+      "init HOW",
+      "init MARKERS",
+      "init JUDGE",
     ] {
       assert!(found.iter().any(|known| known == value), "`{value}` is not looked up: {found:?}");
     }

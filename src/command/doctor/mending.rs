@@ -7,7 +7,7 @@ use super::{Check, Health, add, hint};
 use crate::{
   app::{agent, context::Context},
   command::service,
-  config::NotifyVia,
+  config::{Config, NotifyVia},
   os::{Env, program},
 };
 
@@ -45,23 +45,28 @@ pub(super) fn start(context: &Context) -> &'static str {
   if service::is_installed(context) { "memfw service install" } else { "memfw run" }
 }
 
+/// Why nobody is notified of a quarantine under a configuration; `None` where notices are off.
+pub(in crate::command) fn notifier(env: &Env, config: &Config) -> Option<Result<(), String>> {
+  let via = config.notify_via;
+  let words = agent::discover(env, config).helpers.notify?;
+  Some(words.and_then(|words| {
+    let name = words.into_iter().next().unwrap_or_default();
+    if program::find(env, &name.to_string_lossy()).is_some() {
+      return Ok(());
+    }
+    let name = Path::new(&name).display();
+    Err(format!("`notify.via` is `{via}` and its program `{name}` was not found"))
+  }))
+}
+
 /// The program that tells a person about a quarantine.
 pub(super) fn notices(context: &Context, checks: &mut Vec<Check>) {
   // `configuration` reports an invalid configuration.
   let Ok(effective) = context.config() else { return };
   let (env, config) = (&context.surroundings.env, &effective.config);
   let via = config.notify_via;
-  let Some(words) = agent::discover(env, config).helpers.notify else { return };
-  let first = words.map(|words| words.into_iter().next().unwrap_or_default());
-  let missing = match first {
-    Err(why) => Some(why),
-    Ok(name) if program::find(env, &name.to_string_lossy()).is_none() => {
-      let name = Path::new(&name).display();
-      Some(format!("`notify.via` is `{via}` and its program `{name}` was not found"))
-    }
-    Ok(_) => None,
-  };
-  let Some(why) = missing else {
+  let Some(found) = notifier(env, config) else { return };
+  let Err(why) = found else {
     add(
       checks,
       "notices",

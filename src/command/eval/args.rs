@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum, ValueHint, builder::Resettable};
 
-use crate::{detect::Sensitivity, engine::assess::Layers, provenance::Trust};
+use crate::{detect::Sensitivity, judging::assess::Layers, provenance::Trust};
 
 /// `memfw eval`
 ///

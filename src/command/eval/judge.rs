@@ -153,7 +153,7 @@ mod tests {
       model::{self, Assessor, Depth, Health, Probabilities},
       policy::Party,
     },
-    engine::assess::{Layers, Reads, Referral, Sample, assess},
+    judging::assess::{Layers, Reads, Referral, Sample, assess},
     os::SystemClock,
     provenance::Source,
   };

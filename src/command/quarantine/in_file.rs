@@ -9,8 +9,8 @@ use std::{
 
 use crate::{
   app::engine::read_file,
-  engine::judge::BlockText,
   files::{RealFs, Workspace},
+  judging::text::BlockText,
   memory::{Document, Known},
   store::{Item, Ledger, StoreError},
 };
@@ -39,19 +39,19 @@ pub(super) fn standing(ledger: &Ledger, file: &[u8], item: &Item) -> Result<Stan
 }
 
 /// The texts of flagged blocks; each file is read once.
-pub(super) struct FlaggedTexts<'l> {
+pub(in crate::command) struct FlaggedTexts<'l> {
   ledger: &'l Ledger,
   max_bytes: u64,
   files: HashMap<PathBuf, Option<Parsed>>,
 }
 
 impl<'l> FlaggedTexts<'l> {
-  pub(super) fn new(ledger: &'l Ledger, max_bytes: u64) -> Self {
+  pub(in crate::command) fn new(ledger: &'l Ledger, max_bytes: u64) -> Self {
     Self { ledger, max_bytes, files: HashMap::new() }
   }
 
   /// The text of a flagged block; `None` if the file cannot be read or has changed since.
-  pub(super) fn of(&mut self, item: &Item) -> Result<Option<Vec<u8>>, StoreError> {
+  pub(in crate::command) fn of(&mut self, item: &Item) -> Result<Option<Vec<u8>>, StoreError> {
     let parsed = match self.files.entry(item.path.clone()) {
       Entry::Occupied(known) => known.into_mut(),
       Entry::Vacant(new) => {

@@ -15,11 +15,8 @@ use crate::{
     JudgeOptions, Layer, RuleKind,
     model::{Kind, Model},
   },
-  engine::{
-    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
-    bulk,
-    event::rounded,
-  },
+  engine::{bulk, event::rounded},
+  judging::assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
   os::{Clock as _, SystemClock},
   provenance::{Request, Source, Trust, trust_of},
   terminal::{

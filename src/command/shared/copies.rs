@@ -8,11 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
   app::engine::read_file,
-  engine::{
-    event::{rounded, shown},
-    judge::BlockText,
-  },
+  engine::event::{rounded, shown},
   files::{RealFs, Workspace},
+  judging::text::BlockText,
   memory::{Document, Known, likeness::Likeness},
   store::{Item, Ledger, StoreError},
 };

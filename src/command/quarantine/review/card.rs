@@ -11,10 +11,8 @@ use crate::{
     Code, Finding, Severity,
     normalize::{ViewKind, normalize},
   },
-  engine::{
-    event::{rounded, shown},
-    origin::can_be_allowed,
-  },
+  engine::event::{rounded, shown},
+  judging::origin::can_be_allowed,
   memory::{BlockId, line, placeholder},
   provenance::{Attestation, Source, State, Trust},
   store::{Item, Ledger, StoreError},
