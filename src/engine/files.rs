@@ -362,12 +362,17 @@ impl<F: Fs> Files<F> {
     if coarse { stamp.time_step() } else { Duration::ZERO }
   }
 
-  /// How long ago the file changed, by its own stamps and the wall clock. If the clock was set back
-  /// since, so that the stamp is from the future, the result is the time that the caller has `waited`
-  /// for the file to become idle.
-  pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
+  /// How long ago the file changed, by its own stamps and the wall clock; `None` if the clock was set back since, so
+  /// that the stamp is from the future.
+  pub(super) fn age(&self, stamp: &Stamp) -> Option<Duration> {
     let now_ns = self.clock.now().saturating_mul(1000);
     let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));
-    u64::try_from(since).map_or(waited, Duration::from_nanos)
+    u64::try_from(since).ok().map(Duration::from_nanos)
+  }
+
+  /// The age of a file, or the time that the caller has `waited` for it to become idle, if its stamp is from the
+  /// future.
+  pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
+    self.age(stamp).unwrap_or(waited)
   }
 }

@@ -197,7 +197,8 @@ impl<F: Fs> Engine<F> {
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(Outcome::Changed);
     }
-    let quiet = self.files.since_change(&before, hint.waited);
+    let age = self.files.age(&before);
+    let quiet = age.unwrap_or(hint.waited);
     if !leased && (quiet < CLOSE_TICK || file.stamp()? != before) {
       return Ok(Outcome::Busy);
     }
@@ -295,7 +296,7 @@ impl<F: Fs> Engine<F> {
     // From here on the stamp shows whether this is still the current version, so no program has to wait
     // for the disk.
     file.release();
-    let seen = ScannedVersion { leased, stamp, adopting, started, waited: hint.waited };
+    let seen = ScannedVersion { leased, stamp, age, adopting, started, waited: hint.waited };
     let outcome = self.record(target, file, &view, &seen)?;
     if let Some(edit) = edit {
       edit.finish(self)?;

@@ -33,7 +33,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     seen: &ScannedVersion,
   ) -> Result<Outcome, EngineError> {
-    let ScannedVersion { leased, stamp, adopting, started, waited } = *seen;
+    let ScannedVersion { leased, stamp, age, adopting, started, waited } = *seen;
     let at = self.now();
     let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -70,7 +70,9 @@ impl<F: Fs> Engine<F> {
     // Approved text whose placeholder came back is restored when the file is idle.
     let reshape_due =
       reshape.is_some() || (writable && self.approvals().has_returned(&path, &view.document)?);
-    let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
+    // If the clock was set back since the read, the stamp only seems to be old enough.
+    let was_set_back = age.is_some() && stamp.is_ahead(at);
+    let due = Due { reshape: reshape_due, recheck: was_set_back || !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(|event| event.row_in(took_ms)).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
@@ -199,6 +201,8 @@ pub(super) struct ScannedVersion {
   pub leased: bool,
   /// The stamp, taken after memfw's last write.
   pub stamp: Stamp,
+  /// How long ago the file had changed when it was read; `None` if its stamp was from the future.
+  pub age: Option<Duration>,
   /// Whether the content is the baseline.
   pub adopting: bool,
   /// When the read began, on the monotonic clock.
@@ -210,6 +214,6 @@ pub(super) struct ScannedVersion {
 impl ScannedVersion {
   /// A version that memfw has just written.
   pub(super) const fn written(stamp: Stamp, leased: bool, started: Duration) -> Self {
-    Self { leased, stamp, adopting: false, started, waited: Duration::ZERO }
+    Self { leased, stamp, age: None, adopting: false, started, waited: Duration::ZERO }
   }
 }

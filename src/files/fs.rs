@@ -60,6 +60,12 @@ impl Stamp {
     Duration::from_nanos(young_ns.saturating_sub(taken_ns.abs_diff(self.changed_ns(taken_ns))))
   }
 
+  /// Whether the file changed after `taken_at`, in microseconds UTC, as its times say: the clock was set back since.
+  pub fn is_ahead(&self, taken_at: i64) -> bool {
+    let taken_ns = taken_at.saturating_mul(1000);
+    self.changed_ns(taken_ns) > taken_ns
+  }
+
   /// In which steps the times of this file advance, at most. A file system that keeps whole seconds
   /// (ext4 with inodes of 128 bytes) or every second one (vfat) is known by the time that no
   /// program can set; where that time is finer, it advances by the jiffy or better.

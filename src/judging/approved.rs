@@ -108,10 +108,16 @@ pub(super) fn parts<'a>(
     let ends = [rest.len(), written].into_iter().chain((1..=rest.len().min(MAX_LINES)).rev());
     let mut found = None;
     for end in ends {
-      let one = rest.get(..end).and_then(|lines| part(lines, true));
-      if let Some(one) = one.filter(|_| found.is_none())
-        && is_known(&text(file, &one.span, &holes))?
+      let Some(mut one) = rest.get(..end).and_then(|lines| part(lines, true)) else { continue };
+      let whole = text(file, &one.span, &holes);
+      if is_known(&whole)? {
+        found = Some(one);
+        break;
+      }
+      if let Some(bare) = without_fill(&whole).filter(|bare| !bare.is_empty())
+        && is_known(bare)?
       {
+        one.hashes = hashes(bare);
         found = Some(one);
         break;
       }
@@ -133,6 +139,12 @@ pub(super) fn parts<'a>(
 /// The hashes under which an approval is kept: one of the bytes, one of the words.
 pub(super) fn hashes(text: &[u8]) -> [ContentHash; 2] {
   [ContentHash::of(text), line::norm_hash(text)]
+}
+
+/// A text without the blanks at its end, if there are any. Where the length of a file cannot be changed, the blanks of a
+/// placeholder stay behind the text that came back, and on its last line if that had no end.
+fn without_fill(text: &[u8]) -> Option<&[u8]> {
+  line::content(text).strip_suffix(b" ").map(<[u8]>::trim_ascii_end)
 }
 
 /// The bytes at `span`, without the `holes`.

@@ -82,13 +82,16 @@ impl View {
   }
 
   /// Whether a block still contains text of the known block to which the decision applies. A heading
-  /// alone does not count, because it goes with the text below it, unless the block was only a heading.
+  /// alone does not count, because it goes with the text below it, unless the block was only a heading or
+  /// the decision is about the heading.
   fn says_what(&self, index: usize, block: &Block, known: usize, old: &BlockRow) -> bool {
     let Some(inherited) = self.comparison.inherited.get(&index) else { return true };
     let lines = block.lines.iter().zip(inherited).enumerate();
     let is_own = |from: &Option<Inherited>| from.is_some_and(|from| from.known == known);
     let mut kept = lines.filter(|(_, (line, from))| line.kind == LineKind::Text && is_own(from));
-    if kept.any(|(at, _)| at >= block.body) {
+    if kept.clone().any(|(at, _)| at >= block.body)
+      || kept.next().is_some() && flags_heading(old, block)
+    {
       return true;
     }
     let now: HashSet<LineHash> = block.lines.iter().map(|line| line.hash).collect();
@@ -129,10 +132,13 @@ impl View {
         None => written.filter(|_| line.kind != LineKind::Blank),
       });
     }
-    // Findings move along with the text of a block, not with its headings.
-    for from in inherited.iter().skip(block.body).flatten().filter(|from| Some(from.known) != own) {
-      if let Some(other) = self.facts.rows.get(from.known).filter(|row| row.state == State::Flagged)
-      {
+    // Findings move along with the text of a block, and with its headings only if they are in these.
+    for (at, from) in inherited.iter().enumerate() {
+      let Some(from) = from.filter(|from| Some(from.known) != own) else { continue };
+      let moves = |row: &&BlockRow| {
+        row.state == State::Flagged && (at >= block.body || flags_heading(row, block))
+      };
+      if let Some(other) = self.facts.rows.get(from.known).filter(moves) {
         row.state = State::Flagged;
         row.score = row.score.max(other.score);
         row.codes.extend(&other.codes);
@@ -207,6 +213,17 @@ fn said(row: &BlockRow) -> Vec<Said> {
     }
   }
   said
+}
+
+/// Whether a flag of a known block may be about the headings that it shares with `block`. Text that was left in
+/// place is judged again as soon as it can be taken out, so any of it counts.
+fn flags_heading(row: &BlockRow, block: &Block) -> bool {
+  let start = block.parts.first().map_or(0, |part| part.start);
+  let head = block.lines.iter().take(block.body).last();
+  let len = head.map_or(0, |line| line.span.end.saturating_sub(start));
+  row.state == State::Flagged
+    && (row.codes.contains(&Code::LeftInPlace)
+      || row.findings.read().iter().any(|finding| finding.span.start < len))
 }
 
 /// Copies a revision of another block to a block, unless it has it already; returns its number.

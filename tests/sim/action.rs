@@ -1,7 +1,7 @@
 //! What happens in a schedule, besides what writers do: passes, decisions, kills, trouble.
 #![forbid(unsafe_code)]
 
-use std::{io, path::Path, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, io, path::Path, rc::Rc, time::Duration};
 
 use memfw::{
   engine::{Attributing, EngineError, Hint, LazyOutcome, Outcome, Target},
@@ -358,22 +358,22 @@ impl Schedule<'_> {
       return false;
     }
     let version = versions[self.below(versions.len())].hash;
-    {
+    let text = self.stage.witness.version_bytes(version).unwrap();
+    let lines = {
       let mut world = self.world.borrow_mut();
       let world = &mut *world;
-      let text = self.stage.witness.version_bytes(version).unwrap();
       let lines = world.book.count(&text);
       world.oracle.restored_files.insert(target.path());
-      for (line, n) in lines {
-        let most = world.oracle.restored.entry(line).or_default();
-        *most = n.max(*most);
-      }
+      keep_most(&mut world.oracle.restored, &lines);
       world.say(|| format!("restore {:?}", text.escape_ascii().to_string()));
-    }
+      lines
+    };
     let answer = self.for_person(|engine| engine.restore(target, version, "ann"));
     self.say(|| format!("restore: {answer:?}"));
-    if matches!(answer, Some(Ok(_))) {
-      self.world.borrow_mut().note("restore of a version");
+    match answer {
+      Some(Ok(_)) => self.world.borrow_mut().note("restore of a version"),
+      Some(Err(_)) => {}
+      None => keep_most(&mut self.world.borrow_mut().oracle.interrupted, &lines),
     }
     answer.is_none()
   }
@@ -386,6 +386,14 @@ impl Schedule<'_> {
       self.world.borrow_mut().note("quarantine by hand");
     }
     answer.is_none()
+  }
+}
+
+/// Keeps the higher number of each line.
+fn keep_most(most: &mut BTreeMap<u32, u32>, lines: &BTreeMap<u32, u32>) {
+  for (&line, &n) in lines {
+    let known = most.entry(line).or_default();
+    *known = n.max(*known);
   }
 }
 
