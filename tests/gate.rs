@@ -383,8 +383,10 @@ fn daemon_and_commands_never_wait_for_each_other() {
   // Markers at once: the daemon reads and writes under leases all the time.
   let Some(mut gated) = Gated::new(AT_ONCE, LONG) else { return };
   let mut pen = Pen::new();
-  let started = Instant::now();
+  // Who waits for a lease waits for as long as the kernel does before it breaks one: 45 s.
+  let mut longest = Duration::ZERO;
   for n in 0..12 {
+    let started = Instant::now();
     for line in ["", &clean(n), &poison(n)] {
       pen.add(&gated.note(n), line);
     }
@@ -392,6 +394,7 @@ fn daemon_and_commands_never_wait_for_each_other() {
     gated.guarded.approve_all();
     let read = fs::read(gated.note(n)).unwrap();
     assert!(read.starts_with(b"# Notes") || read.starts_with(b"<!--"), "{n}");
+    longest = longest.max(started.elapsed());
   }
   gated.guarded.settle();
   gated.guarded.approve_all();
@@ -399,7 +402,7 @@ fn daemon_and_commands_never_wait_for_each_other() {
   for n in 0..12 {
     assert!(holds(&fs::read(gated.note(n)).unwrap(), n), "approval {n} is lost");
   }
-  assert!(started.elapsed() < Duration::from_secs(40), "a lease was waited for, or a reader");
+  assert!(longest < Duration::from_secs(40), "a lease was waited for, or a reader: {longest:?}");
   gated.assert_nobody_was_let_through();
   gated.guarded.stop();
 }

@@ -87,16 +87,11 @@ fn a_person_who_waits_for_a_file_keeps_nobody_else_waiting() {
   let reader = File::open(guarded.path(FILE)).unwrap();
   let id = crate::support::id(&item).to_owned();
   let mut command = guarded.test().args(["quarantine", "approve", &id]).start();
-  let started = Instant::now();
-  for n in 2..12 {
+  for n in 2..5 {
     add("MEMORY.md", &poison(n));
     eventually("poison is gone", || guarded.holding("workspace", &needle(n)).is_empty());
   }
-  let took = started.elapsed();
-  assert!(
-    took < Duration::from_secs(4),
-    "{took:?} for ten redactions: they waited for the command"
-  );
+  // Had they waited for the command, it would have given up after five seconds.
   drop(reader);
   assert!(command.wait().success(), "{}", String::from_utf8_lossy(&command.stderr()));
   assert!(!guarded.holding("workspace", &needle(1)).is_empty(), "it is back");
