@@ -113,6 +113,7 @@ fn every_answer_in_json_is_as_its_schema_says() {
   checked.add(ASKED);
   eventually("all wait", || checked.guarded.waiting().len() >= 4);
   decide(&mut checked);
+  lose(&mut checked);
   look(&mut checked);
   configure(&mut checked);
   judge(&mut checked);
@@ -157,6 +158,33 @@ fn decide(checked: &mut Checked) {
       "expires_at": null, "status": "allowed" }]);
     checked.value("policy-allow", &written, "policy allow");
   }
+}
+
+/// A file that loses its text.
+fn lose(checked: &mut Checked) {
+  let (file, versions) = ("memory/trains.md", &["restore", "memory/trains.md", "--list", "--json"]);
+  let lines =
+    |n| (0..n).map(|n| format!("- Ann likes train number {n}.\n")).collect::<Vec<_>>().concat();
+  drop(checked.guarded.test().memory(file, lines(20)));
+  let is_kept = || {
+    serde_json::from_str(&checked.guarded.memfw(versions).stdout)
+      .is_ok_and(|kept: Value| kept.as_array().is_some_and(|kept| !kept.is_empty()))
+  };
+  eventually("it is kept", is_kept);
+  fs::write(checked.guarded.path(file), lines(1)).unwrap();
+  let find = |all: &Value| {
+    let loss = all.as_array().unwrap().iter().find(|one| one["kind"] == "loss")?;
+    Some(loss["id"].as_str().unwrap().to_owned())
+  };
+  eventually("the loss waits", || find(&checked.guarded.json(&["list", "--json"])).is_some());
+  let list = checked.run("list", &["list", "--json"]);
+  let id = find(&list).unwrap();
+  checked.run("show", &["show", "--json", &id]);
+  checked.run("status", &["status", "--json"]);
+  checked.run("decide", &["approve", "--json", &id]);
+  checked.run("decide", &["undo", "--json", &id]);
+  checked.run("decide", &["reject", "--json", &id]);
+  checked.run("show", &["show", "--json", &id]);
 }
 
 /// What only looks.

@@ -9,6 +9,7 @@ mod export;
 mod filter;
 mod in_file;
 mod list;
+mod loss;
 pub mod review;
 
 pub use args::{
@@ -50,6 +51,7 @@ pub(super) use decide::{Done, approve, reject, take_back};
 pub(super) use filter::{FilterArgs, Unless};
 pub(super) use in_file::FlaggedTexts;
 pub(super) use list::strongest;
+pub(super) use loss::last_decided;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
@@ -59,7 +61,10 @@ const PREVIEW_INDENT: usize = 6;
 /// Carries the command out.
 pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Failure> {
   match command {
-    QuarantineCommand::Review(args) => review::run(context, &args),
+    QuarantineCommand::Review(args) => {
+      review::run(context, &args)?;
+      loss::mention(context)
+    }
     QuarantineCommand::List(args) => list::run(context, &args, Unless::Out),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => {
@@ -93,6 +98,14 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
   let likeness = Likeness::new(context, &config);
   let mut shown_items = Vec::new();
   for name in &args.items {
+    if let Some(loss) = loss::find(&ledger, name)? {
+      if args.json {
+        shown_items.push(loss::show_json(&ledger, &loss)?);
+      } else {
+        loss::show(context, &ledger, &loss)?;
+      }
+      continue;
+    }
     let item = find_item(&ledger, name)?;
     let text = match ledger.unseal(&item.id) {
       Ok(bytes) => Some(bytes),

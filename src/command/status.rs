@@ -1,6 +1,7 @@
 //! `memfw status`: what is protected, what is not, and why.
 #![forbid(unsafe_code)]
 
+mod losses;
 mod short;
 mod skills;
 pub(super) mod wait;
@@ -163,6 +164,7 @@ pub(super) struct StatusReport {
   /// Approved, but not yet back in their files.
   n_awaited: u64,
   n_flagged: u64,
+  losses: losses::LossCounts,
   /// The stored versions; `None` if no versions are stored.
   versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
@@ -200,6 +202,7 @@ impl StatusReport {
       n_waiting: 0,
       n_awaited: 0,
       n_flagged: 0,
+      losses: losses::LossCounts::of(&context.config().unwrap_or_default().config, 0),
       versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
@@ -229,6 +232,7 @@ impl StatusReport {
     report.n_waiting = counts.waiting;
     report.n_awaited = ledger.awaited_items()?;
     report.n_flagged = counts.flagged;
+    report.losses.n_waiting = counts.losses;
     // An invalid configuration is reported elsewhere, and versions are stored anyway.
     if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
@@ -266,6 +270,7 @@ impl StatusReport {
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "losses": self.losses.to_json(),
       "versions": self.versions.map(|totals| json!({
         "count": totals.versions,
         "bytes": totals.bytes,
@@ -285,7 +290,7 @@ impl StatusReport {
 
   /// How many items wait for a person.
   pub(super) const fn n_open(&self) -> u64 {
-    self.n_waiting + self.n_flagged
+    self.n_waiting + self.n_flagged + self.losses.n_waiting
   }
 
   /// How many files are not fully guarded.
@@ -320,6 +325,9 @@ impl StatusReport {
       0 => String::new(),
       n => format!(" ({n} flagged, in {})", choose(n, "its file", "their files")),
     };
+    // A review has no losses.
+    let is_only = self.losses.n_waiting == self.n_open() && !next.is_empty();
+    let next = if is_only { ": memfw list" } else { next };
     let waiting = match self.n_open() {
       0 => "nothing".to_owned(),
       n => context.out.paint(Style::Yellow, &format!("{n} for you{flagged}{next}")),
@@ -349,6 +357,9 @@ impl StatusReport {
     }
     if let Some(totals) = &self.versions {
       out.line(&format!("  versions    {}", kept(totals)))?;
+    }
+    if let Some(line) = self.losses.line() {
+      out.line(&format!("  losses      {}", out.paint(Style::Yellow, &line)))?;
     }
     out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     out.line(&format!("  judge       {}", self.judge.line()))?;

@@ -184,6 +184,9 @@ action = "quarantine"
 [versions]
 keep_days = 3
 max_mb = 0
+[losses]
+max_percent = 80
+min_lines = 3
 [events]
 keep_days = 60
 max_count = 5000
@@ -250,6 +253,8 @@ format = "json"
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
+        loss_percent: 80,
+        loss_lines: 3,
         event_days: 60,
         event_count: 5000,
         rejected_days: 30,
@@ -291,9 +296,9 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32,
-      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 50, 52, 53, 55, 57, 58, 59, 60, 61,
-      62, 64, 65,
+      1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 27, 29, 31, 32, 33,
+      34, 35, 36, 37, 39, 40, 41, 42, 43, 44, 45, 46, 47, 49, 51, 52, 53, 55, 56, 58, 60, 61, 62,
+      63, 64, 65, 67, 68,
     ];
     assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }

@@ -156,6 +156,13 @@ keys! {
   /// the newest of each file stays. 0 keeps none.
   "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
+  /// How much of a memory file another program may remove within a day before you are asked, in
+  /// percent of its lines; with 100 you are never asked.
+  "losses.max_percent" => loss_percent: u64 = 50, in 1..=100;
+
+  /// The smallest number of lines that is a loss.
+  "losses.min_lines" => loss_lines: u64 = 10, in 1..=1_000_000;
+
   /// How long events are kept, in days.
   "events.keep_days" => event_days: u64 = 730, in 1..=36_500;
 

@@ -56,7 +56,7 @@ impl Daemon {
       self.conclude_first_scan();
       return Ok(
         self.run_part(|daemon| &mut daemon.steps.judge, Judge::work)?
-          || self.steps.housekeeping.work(&mut self.core)?
+          || self.steps.do_chore(&mut self.core)?
           || self.run_part(|daemon| &mut daemon.steps.notifications, Notifications::work)?
           || self.summarise()?
           || self.check_skills()?,

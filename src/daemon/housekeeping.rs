@@ -1,4 +1,4 @@
-//! Housekeeping: storing versions and pruning old records when nothing else is due.
+//! Housekeeping: storing versions, looking for losses and pruning old records when nothing else is due.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeSet, time::Duration};
@@ -21,6 +21,8 @@ const SET: i64 = 86_400 * 1_000_000;
 enum Chore {
   /// Store the content of a file as a version.
   StoreVersion(Target),
+  /// Compare a changed file with what it had.
+  Measure,
   /// Prune old records.
   Prune,
 }
@@ -30,6 +32,8 @@ enum Chore {
 pub(super) struct Housekeeping {
   /// Files whose content is to be stored as a version.
   due_versions: BTreeSet<Target>,
+  /// When changed files are compared with what they had.
+  measured_at: Option<Duration>,
   /// When old records were last pruned.
   pruned_at: Option<Duration>,
   /// Until then nothing is pruned.
@@ -39,19 +43,23 @@ pub(super) struct Housekeeping {
 }
 
 impl Housekeeping {
-  /// Whether a version is to be stored.
-  pub(super) fn is_version_due(&self) -> bool {
-    !self.due_versions.is_empty()
+  /// How long until something is to be done; pruning has no time of its own.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    let version = (!self.due_versions.is_empty()).then_some(Duration::ZERO);
+    version.or(self.measured_at.map(|at| at.saturating_sub(now)))
   }
 
-  /// Notes that a file changed.
-  pub(super) fn has_changed(&mut self, target: &Target) {
+  /// Notes that a file changed. It is compared with what it had at `measure_at`: text that is moved leaves one file and
+  /// comes into another. Further changes put nothing off.
+  pub(super) fn has_changed(&mut self, target: &Target, measure_at: Duration) {
     self.due_versions.insert(target.clone());
+    self.measured_at.get_or_insert(measure_at);
   }
 
-  /// Replaces the list of files whose content is to be stored.
-  pub(super) fn set_due_versions(&mut self, due: Vec<Target>) {
+  /// Replaces the list of files whose content is to be stored; files that were not compared are compared now.
+  pub(super) fn set_due_versions(&mut self, due: Vec<Target>, now: Duration) {
     self.due_versions = due.into_iter().collect();
+    self.measured_at = Some(now);
   }
 
   /// Has pruning wait for a day where the clock may be wrong: the ledger's last event was long ago, or is to come.
@@ -79,6 +87,9 @@ impl Housekeeping {
     if let Some(target) = self.due_versions.pop_last() {
       return Some(Chore::StoreVersion(target));
     }
+    if self.measured_at.is_some_and(|at| at <= now) {
+      return Some(Chore::Measure);
+    }
     let is_pruned = self.pruned_at.is_some_and(|at| now.saturating_sub(at) < DAY);
     (!is_pruned && now >= self.not_before).then_some(Chore::Prune)
   }
@@ -88,8 +99,8 @@ impl Housekeeping {
     self.pruned_at = Some(now);
   }
 
-  /// Does one chore. Returns `false` if there was none.
-  pub(super) fn work(&mut self, core: &mut Core) -> Result<bool, DaemonError> {
+  /// Does one chore. Returns `false` if there was none; `stir` is called if people may have to be told.
+  pub(super) fn work(&mut self, core: &mut Core, stir: impl FnOnce()) -> Result<bool, DaemonError> {
     let now = core.now();
     let clock = core.engine.clock();
     let (at, since_start) = (clock.now(), clock.monotonic() + clock.asleep());
@@ -104,6 +115,19 @@ impl Housekeeping {
           Ok(()) => {}
         }
         core.count_opens();
+        Ok(true)
+      }
+      Some(Chore::Measure) => {
+        let mut more = false;
+        core.report(|core| {
+          more = core.engine.measure_next()?;
+          Ok(())
+        });
+        // After an error the next change tries again.
+        if !more {
+          self.measured_at = None;
+        }
+        stir();
         Ok(true)
       }
       Some(Chore::Prune) => {
@@ -164,10 +188,16 @@ mod tests {
   fn versions_come_first_and_records_are_pruned_once_a_day() {
     let mut housekeeping = Housekeeping::default();
     let target = Target::new(Path::new("/w"), Path::new("MEMORY.md"));
-    housekeeping.has_changed(&target);
-    assert!(housekeeping.is_version_due());
-    assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::StoreVersion(target)));
-    assert!(!housekeeping.is_version_due());
+    let minute = Duration::from_mins(1);
+    housekeeping.has_changed(&target, minute);
+    assert_eq!(housekeeping.next_due(Duration::ZERO), Some(Duration::ZERO));
+    assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::StoreVersion(target.clone())));
+    assert_eq!(housekeeping.next_due(Duration::ZERO), Some(minute));
+    housekeeping.has_changed(&target, minute * 2);
+    assert_eq!(housekeeping.next(minute), Some(Chore::StoreVersion(target)));
+    assert_eq!(housekeeping.next(minute), Some(Chore::Measure), "a change puts nothing off");
+    housekeeping.measured_at = None;
+    assert_eq!(housekeeping.next_due(minute), None);
     // What is left over is pruned at the next call.
     assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::Prune));
     assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::Prune));

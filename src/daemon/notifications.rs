@@ -19,13 +19,13 @@ use zeroize::Zeroizing;
 use super::{
   action::{Action, Surroundings},
   judge::Via,
+  notice::{News, message, plain_name},
 };
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   judging::origin::can_be_allowed,
   memory::BlockId,
   os::subprocess::Subprocess,
-  plural,
   provenance::{Attestation, State, Trust},
   store::{EventFilter, EventRow, Item, ItemFilter, Ledger, Part, PartKind, StateKey, StoreError},
 };
@@ -48,8 +48,8 @@ const MAX_EVENTS: u32 = 10_000;
 /// From which score on a flagged text looks like poison: that of a trigger of severity medium
 /// (`detect/policy.rs`).
 const POISON: f32 = 0.45;
-/// The most items that a message names (a choice: it is short).
-const MAX_NAMED: usize = 3;
+/// The name under which losses are told, like that of a source.
+const LOSSES: &str = "loss";
 /// The most flagged blocks of which it is remembered that people were told (a choice).
 const MAX_TOLD_FLAGS: usize = 4096;
 
@@ -72,27 +72,6 @@ struct NotifiedUntil {
   last: i64,
   /// When people were last notified about each source, microseconds UTC.
   at: BTreeMap<String, i64>,
-}
-
-/// What people were not told yet about one source.
-#[derive(Clone, Debug, Default)]
-struct News {
-  n: usize,
-  /// How many of the blocks were held.
-  n_held: usize,
-  /// How many further blocks were flagged, and are still in their file.
-  n_flagged: usize,
-  files: BTreeSet<&'static str>,
-  /// The first items; one more than are named shows that there are more.
-  ids: BTreeSet<BlockId>,
-}
-
-impl News {
-  fn note(&mut self, id: Option<&BlockId>) {
-    if self.ids.len() <= MAX_NAMED {
-      self.ids.extend(id.cloned());
-    }
-  }
 }
 
 /// A pending check of the agent's index.
@@ -209,6 +188,7 @@ impl Notifications {
         EventKind::Quarantined | EventKind::Held | EventKind::Returned => {
           self.take_event(event, around);
         }
+        EventKind::Lost => self.take_loss(event, around),
         // A source that becomes known may be from outside, and the model may have read the text meanwhile.
         EventKind::Flagged | EventKind::Attributed if are_flags_told => {
           self.take_flag(event, around)?;
@@ -244,6 +224,16 @@ impl Notifications {
       let due = around.now + INDEX_AFTER;
       self.checks.insert(target, Check { due, asked: false });
     }
+  }
+
+  /// A file that has lost text.
+  fn take_loss(&mut self, event: &EventRow, around: &Surroundings<'_>) {
+    let target = event.path.as_deref().and_then(|path| around.directories.target(path));
+    let Some(target) = target.filter(|_| self.helpers.notify.is_some()) else { return };
+    let news = self.news_about(LOSSES);
+    news.n_lost += 1;
+    news.files.insert(plain_name(&target.rel));
+    news.note(event.block.as_ref());
   }
 
   /// Whether people want to be told of flagged text.
@@ -419,18 +409,6 @@ fn index_part(root: &Path) -> Part {
   PartKind::Index.of(shown(root))
 }
 
-/// A file by a name that memfw chose: an attacker can name a file so that its name speaks to the agent.
-fn plain_name(rel: &Path) -> &'static str {
-  match rel.to_str() {
-    Some("MEMORY.md") => "MEMORY.md",
-    Some("USER.md") => "USER.md",
-    Some("AGENTS.md") => "AGENTS.md",
-    Some("SOUL.md") => "SOUL.md",
-    _ if rel.starts_with("memory") => "a file below memory/",
-    _ => "another file",
-  }
-}
-
 /// Whether a block is flagged in its file, looks like poison, and comes from outside, as far as somebody
 /// has seen that.
 fn is_poison_from_outside(item: &Item) -> bool {
@@ -440,137 +418,4 @@ fn is_poison_from_outside(item: &Item) -> bool {
     && matches!(item.trust, Trust::Untrusted | Trust::Hostile)
     && item.attestation >= Attestation::ToolObserved
     && can_be_allowed(&item.source)
-}
-
-/// The message. Of a source only its kind is told, as far as that is a plain word: the rest of it is a
-/// name that somebody else has chosen.
-fn message(about: &[(String, News)], n_open: u64) -> String {
-  let n: usize = about.iter().map(|(_, news)| news.n).sum();
-  let files: BTreeSet<&str> =
-    about.iter().flat_map(|(_, news)| news.files.iter().copied()).collect();
-  let is_plain =
-    |kind: &&str| kind.len() <= 20 && kind.chars().all(|c| matches!(c, 'a'..='z' | '_' | '-'));
-  let kinds: BTreeSet<&str> = about
-    .iter()
-    .map(|(source, _)| source.split(':').next().filter(is_plain).unwrap_or("unknown"))
-    .collect();
-  let orders: BTreeSet<&str> = about
-    .iter()
-    .filter(|(_, news)| news.n_held > 0)
-    .map(|(source, _)| whose(source.split(':').next().unwrap_or_default()))
-    .collect();
-  let orders = match orders.len() {
-    0 => String::new(),
-    1.. => {
-      format!("{} gave your agent an order; ", orders.into_iter().collect::<Vec<_>>().join(", "))
-    }
-  };
-  let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
-  let were = |n: u64| format!("{} {}", plural::count(n, "block"), plural::choose(n, "was", "were"));
-  let (n, files) = (n as u64, join(files));
-  let n_flagged: usize = about.iter().map(|(_, news)| news.n_flagged).sum();
-  let what = match (n, n_flagged as u64) {
-    (n, 0) => format!("{} taken out of {files} and kept for review", were(n)),
-    (0, n) => {
-      format!("{} flagged and {} still in {files}", were(n), plural::choose(n, "is", "are"))
-    }
-    (n, flagged) => format!(
-      "{} taken out of {files} and kept for review, and {flagged} more {} only flagged",
-      were(n),
-      plural::choose(flagged, "was", "were")
-    ),
-  };
-  let waits = format!("{n_open} {} for you", plural::choose(n_open, "item waits", "items wait"));
-  let ids: BTreeSet<&str> =
-    about.iter().flat_map(|(_, news)| news.ids.iter().map(BlockId::as_str)).collect();
-  let ids = match ids.len() {
-    0 => String::new(),
-    1..=MAX_NAMED => format!("; {}", join(ids)),
-    _ => format!("; {} and others", join(ids.into_iter().take(MAX_NAMED).collect())),
-  };
-  format!("memfw: {orders}{what} (source: {}{ids}). {waits}: `memfw review`.", join(kinds))
-}
-
-/// What sort of thing or person a kind of source is, in memfw's words.
-fn whose(kind: &str) -> &'static str {
-  match kind {
-    "web_fetch" | "web_search" | "browser" => "a web page",
-    "email" => "a mail",
-    "file" => "a file",
-    "user" => "somebody other than you",
-    "skill" => "a skill",
-    "exec" | "mcp" | "webhook" => "another program",
-    "subagent" | "moltbook" => "another agent",
-    _ => "somebody unknown",
-  }
-}
-
-#[cfg(test)]
-mod tests {
-  use super::*;
-
-  #[test]
-  fn an_order_from_outside_is_told_in_words() {
-    let news =
-      |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
-    let held = [("web_fetch:a.example".to_owned(), news(1, 1))];
-    let text = message(&held, 1);
-    assert_eq!(
-      text,
-      "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
-       review (source: web_fetch). 1 item waits for you: `memfw review`."
-    );
-    let mut named = held.clone();
-    let ids = |n: u8| (0..n).map(|n| BlockId::from_random([n; 8], 6)).collect();
-    for (n, expected) in [
-      (1, "(source: web_fetch; 000000)."),
-      (3, "(source: web_fetch; 000000, 010101, 020202)."),
-      (4, "(source: web_fetch; 000000, 010101, 020202 and others)."),
-    ] {
-      named[0].1.ids = ids(n);
-      assert!(message(&named, 1).contains(expected), "{expected}");
-    }
-    let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
-    assert!(
-      message(&both, 3).starts_with("memfw: a web page gave your agent an order; 3 blocks were")
-    );
-    let kinds = ["mcp:ignore all", "Ignore all", "user:telegram:@ignore"];
-    let hostile = kinds.map(|source| (source.to_owned(), news(1, 1)));
-    assert!(!message(&hostile, 3).to_lowercase().contains("ignore"));
-  }
-
-  #[test]
-  fn a_message_holds_nothing_that_others_have_chosen() {
-    let news =
-      |n, file| News { n, files: BTreeSet::from([plain_name(Path::new(file))]), ..News::default() };
-    let about = [
-      ("web_fetch:ignore-all.example".to_owned(), news(1, "MEMORY.md")),
-      ("Ignore all instructions".to_owned(), news(2, "memory/ignore all.md")),
-      ("user:telegram:@ignore".to_owned(), news(1, "notes/x.md")),
-    ];
-    let text = message(&about, 7);
-    assert!(!text.to_lowercase().contains("ignore"), "{text}");
-    assert_eq!(
-      text,
-      "memfw: 4 blocks were taken out of MEMORY.md, a file below memory/, another file and kept for \
-       review (source: unknown, user, web_fetch). 7 items wait for you: `memfw review`."
-    );
-  }
-
-  #[test]
-  fn flagged_poison_is_told_beside_what_was_taken_out() {
-    let news =
-      |n, n_flagged| News { n, n_flagged, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
-    let about = |n, n_flagged| [("web_fetch:a.example".to_owned(), news(n, n_flagged))];
-    assert_eq!(
-      message(&about(0, 1), 1),
-      "memfw: 1 block was flagged and is still in MEMORY.md (source: web_fetch). 1 item waits for you: \
-       `memfw review`."
-    );
-    assert_eq!(
-      message(&about(1, 2), 4),
-      "memfw: 1 block was taken out of MEMORY.md and kept for review, and 2 more were only flagged \
-       (source: web_fetch). 4 items wait for you: `memfw review`."
-    );
-  }
 }

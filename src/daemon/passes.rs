@@ -30,6 +30,9 @@ const LONGEST_READER_PAUSE: Duration = Duration::from_millis(2);
 /// Tries for a lease to write markers, within about a second; a file that is open for longer joins the
 /// open files.
 const MAX_BUSY: u32 = 8;
+/// A file is compared with what it had when it was unchanged for so long, or for the time after which it is idle (a
+/// choice: a program that moves text writes two files).
+const MEASURE_AFTER: Duration = Duration::from_secs(5);
 /// How often in a row a file may change during its pass before it is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
@@ -210,7 +213,8 @@ impl Passes {
     target: &Target,
   ) -> Result<(), EngineError> {
     // The version is stored later, because this one may have been read in the middle of a write.
-    steps.housekeeping.has_changed(target);
+    let measure_at = core.now() + core.engine.config().reshape_idle.min(MEASURE_AFTER);
+    steps.housekeeping.has_changed(target, measure_at);
     self.open_files.release(target);
     self.exposure.forget(target);
     core.forget(target);

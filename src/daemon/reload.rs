@@ -64,7 +64,8 @@ impl Daemon {
     }
     // The configuration may have switched versions on or off.
     self.core.report(|core| {
-      self.steps.housekeeping.set_due_versions(core.engine.versions_due()?);
+      let now = core.now();
+      self.steps.housekeeping.set_due_versions(core.engine.versions_due()?, now);
       Ok(())
     });
   }

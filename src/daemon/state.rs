@@ -222,7 +222,8 @@ impl Daemon {
     }
     let line = core.status_line();
     core.engine.tell(Event::new(EventKind::Started).detail(line))?;
-    self.steps.housekeeping.set_due_versions(core.engine.versions_due()?);
+    let now = core.now();
+    self.steps.housekeeping.set_due_versions(core.engine.versions_due()?, now);
     request_all_attributions(core)?;
     core.health.phase = Phase::Guarding;
     core.health.scanned_at = Some(at);

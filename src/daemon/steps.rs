@@ -9,6 +9,7 @@ use super::{
   asked_again::{AskedAgain, INFERRED, UNREAD},
   attribution_worker::{self, AttributionWorker, Matter},
   core::Core,
+  error::DaemonError,
   housekeeping::Housekeeping,
   judge::Judge,
   model_worker::ModelWorker,
@@ -84,14 +85,14 @@ impl Steps {
 
   /// Whether no step is in progress.
   pub(super) fn is_idle(&self) -> bool {
-    !self.housekeeping.is_version_due()
+    self.housekeeping.next_due(Duration::ZERO).is_none()
       && self.model_worker.is_idle()
       && !self.attribution_worker.is_busy()
   }
 
   /// How long until one of them has something to do; the notifications are apart.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    let versions = self.housekeeping.is_version_due().then_some(Duration::ZERO);
+    let versions = self.housekeeping.next_due(now);
     let attribution = self.attribution_worker.next_due(now);
     let again = self.unread.next_due(now).into_iter().chain(self.inferred.next_due(now)).min();
     [versions, attribution, again, self.judge.next_due(now)].into_iter().flatten().min()
@@ -109,6 +110,12 @@ impl Steps {
         }
       }
     }
+  }
+
+  /// Does one chore, and tells people what it finds. Returns `false` if there was none.
+  pub(super) fn do_chore(&mut self, core: &mut Core) -> Result<bool, DaemonError> {
+    let Self { housekeeping, notifications, .. } = self;
+    housekeeping.work(core, || notifications.stir_flags())
   }
 
   /// Starts an attribution request for one file; there is one request at a time.

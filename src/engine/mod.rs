@@ -50,6 +50,10 @@ mod layer2_tests;
 pub mod lazy;
 #[cfg(test)]
 mod line_hash_tests;
+pub mod loss_check;
+pub mod loss_decision;
+#[cfg(test)]
+mod loss_tests;
 mod lost;
 pub mod marker_preference;
 mod open_edits;

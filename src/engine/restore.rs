@@ -85,6 +85,8 @@ impl<F: Fs> Engine<F> {
           Put::Stood => (true, None),
           Put::Over(before) => (false, Some(before).filter(|_| !made)),
         };
+        // What a person restores is no loss, however short it is.
+        self.ledger.measure_from_here(&target.path())?;
         let quarantined =
           if unchanged { vec![] } else { taken_since(&self.ledger, target, began)? };
         return Ok(Restored { unchanged, created: made, before, quarantined });

@@ -21,6 +21,7 @@ mod lead;
 pub mod likeness;
 pub mod line;
 pub mod line_hash;
+pub mod loss;
 pub mod markdown;
 pub mod marker;
 mod outline;

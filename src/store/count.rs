@@ -32,14 +32,16 @@ pub struct Counts {
   pub waiting: u64,
   /// Blocks with findings that are still in a file.
   pub flagged: u64,
+  /// Losses that wait for a person.
+  pub losses: u64,
   /// Events of the last 24 hours.
   pub events_last_day: u64,
 }
 
 impl Counts {
-  /// How many items wait for a person: those out of their files, and those that are flagged in one.
+  /// How many items wait for a person: those out of their files, those that are flagged in one, and losses.
   pub const fn for_a_person(&self) -> u64 {
-    self.waiting + self.flagged
+    self.waiting + self.flagged + self.losses
   }
 }
 
@@ -102,6 +104,7 @@ impl Ledger {
           "SELECT count(*) FROM quarantine WHERE status IN ('quarantined', 'held')",
         )?,
         flagged,
+        losses: one(conn, "SELECT count(*) FROM loss WHERE state IN ('lost', 'restoring')")?,
         events_last_day: conn
           .prepare_cached("SELECT count(*) FROM event WHERE at > ?1 AND at <= ?2")?
           .query_row((at.saturating_sub(DAY), at), count)?,
@@ -179,6 +182,7 @@ mod tests {
       blocks_by_state: vec![(State::Validated, 1), (State::Flagged, 1)],
       waiting: 1,
       flagged: 1,
+      losses: 0,
       events_last_day: 1,
     };
     assert_eq!(ledger.counts(1 + DAY).unwrap(), expected);

@@ -22,7 +22,8 @@ impl Ledger {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id FROM block WHERE id IN (SELECT value FROM json_each(?1))
-         UNION SELECT id FROM quarantine WHERE id IN (SELECT value FROM json_each(?1))",
+         UNION SELECT id FROM quarantine WHERE id IN (SELECT value FROM json_each(?1))
+         UNION SELECT id FROM loss WHERE id IN (SELECT value FROM json_each(?1))",
       )?;
       Ok(column::ids(&mut statement, [&list])?.into_iter().collect())
     })

@@ -87,6 +87,18 @@ pub enum EventKind {
   /// A person restored an earlier version of a file.
   #[strum(message = "earlier version restored")]
   RestoredVersion,
+  /// A memory file has lost much of its text, by another program.
+  #[strum(message = "memory file lost text")]
+  Lost,
+  /// A person accepts that a memory file has lost text.
+  #[strum(message = "loss of text accepted")]
+  LossApproved,
+  /// A person had the lost text of a memory file restored.
+  #[strum(message = "lost text restored")]
+  LossRejected,
+  /// Text that a memory file had lost is in memory again.
+  #[strum(message = "lost text is back")]
+  LossEnded,
   /// A person made the agent framework trust a file again.
   #[strum(message = "file trusted again")]
   Retrusted,

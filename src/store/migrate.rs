@@ -48,6 +48,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 22, sql: include_str!("migrations/0022_line_hash.sql") },
   Migration { number: 23, sql: include_str!("migrations/0023_injected.sql") },
   Migration { number: 24, sql: include_str!("migrations/0024_skill.sql") },
+  Migration { number: 25, sql: include_str!("migrations/0025_loss.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.
@@ -174,6 +175,7 @@ mod tests {
       "54f24962a6301cce84d7947860d4b63f73daf97bc77bc45382b9ca195efe0cdd",
       "33d637046135e4229fd70c9808f350a02c525ee97976e6e6dcaaf87874e84500",
       "e9254088a2ee4d5a4eb449d3669bb67075e11c7a42a46796d5640c2c50615eba",
+      "a476b0ece44fd968a02b4424952d518bee312482a1bb6fd05f833cfa6b538545",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -114,6 +114,9 @@ fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<
        WHERE file = ?1",
     )?
     .execute((old, new, at))?;
+  // A loss belongs to its versions.
+  conn.prepare_cached("UPDATE loss SET file = ?2 WHERE file = ?1")?.execute((old, new))?;
+  conn.prepare_cached("DELETE FROM loss_start WHERE file = ?1")?.execute([old])?;
   let mut aside = path_bytes(path).to_vec();
   let mut taken = conn.prepare_cached(find)?;
   // No path contains a zero byte.

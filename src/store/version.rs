@@ -21,6 +21,7 @@ use super::{
   delta,
   error::Fault,
   fresh_seal::seal_fresh,
+  loss,
 };
 use crate::{
   memory::ContentHash,
@@ -122,10 +123,13 @@ impl Ledger {
       let key = key.ok_or(StoreError::NoKey)?;
       let file = file_id(tx, new.path)?;
       let kept = append(tx, key, file, new)?;
+      if kept.is_change {
+        loss::has_changed(tx, file, kept.had_version)?;
+      }
       tx.prepare_cached("UPDATE file SET kept = ?2 WHERE id = ?1")?
         .execute(params![file, new.file_hash.0])?;
       prune(tx, retention, at)?;
-      Ok(kept)
+      Ok(kept.is_new)
     })
   }
 
@@ -145,6 +149,9 @@ impl Ledger {
       .execute(params![path_bytes(path), at])?;
       tx.prepare_cached("UPDATE file SET kept = NULL WHERE path = ?1")?
         .execute([path_bytes(path)])?;
+      if let Some(file) = find_file(tx, path)? {
+        loss::has_changed(tx, file, true)?;
+      }
       Ok(())
     })
   }
@@ -217,12 +224,19 @@ impl Ledger {
     })
   }
 
-  /// Deletes all versions of all files, and frees their space.
+  /// Deletes all versions of all files, except those that a loss needs, and frees their space.
   pub fn forget_versions(&mut self) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       // Versions first, because each refers to a content.
-      tx.execute("DELETE FROM version", [])?;
-      tx.execute("DELETE FROM content", [])?;
+      tx.execute(&format!("DELETE FROM version WHERE NOT {PINNED}"), [])?;
+      tx.execute(
+        "DELETE FROM content WHERE id NOT IN (
+           WITH RECURSIVE used (id) AS (
+             SELECT content FROM version
+             UNION SELECT base FROM content JOIN used ON used.id = content.id WHERE base IS NOT NULL)
+           SELECT id FROM used)",
+        [],
+      )?;
       tx.execute("UPDATE file SET kept = NULL WHERE kept IS NOT NULL", [])?;
       // This pragma frees one page for each row that is read.
       let mut vacuum = tx.prepare("PRAGMA incremental_vacuum")?;
@@ -236,12 +250,20 @@ impl Ledger {
 /// The files whose content is not kept. A file that is not watched has none that was read.
 const DUE: &str = "status = 'watched' AND hash IS NOT NULL AND kept IS NOT hash";
 
-fn file_id(conn: &Connection, path: &Path) -> Result<i64, Fault> {
-  let found = conn
+/// Whether a version is the one that a loss without a decision is measured from.
+const PINNED: &str = "EXISTS (SELECT 1 FROM loss JOIN content AS pinned ON pinned.hash = loss.base
+  WHERE loss.file = version.file AND pinned.id = version.content
+    AND loss.state IN ('moved', 'lost', 'restoring'))";
+
+fn find_file(conn: &Connection, path: &Path) -> rusqlite::Result<Option<i64>> {
+  conn
     .prepare_cached("SELECT id FROM file WHERE path = ?1")?
     .query_row([path_bytes(path)], |row| row.get(0))
-    .optional()?;
-  found.ok_or_else(|| StoreError::UnknownFile { path: path.to_owned() }.into())
+    .optional()
+}
+
+fn file_id(conn: &Connection, path: &Path) -> Result<i64, Fault> {
+  find_file(conn, path)?.ok_or_else(|| StoreError::UnknownFile { path: path.to_owned() }.into())
 }
 
 fn content_id(conn: &Connection, hash: ContentHash) -> rusqlite::Result<Option<i64>> {
@@ -251,20 +273,34 @@ fn content_id(conn: &Connection, hash: ContentHash) -> rusqlite::Result<Option<i
     .optional()
 }
 
+/// What storing a version has changed.
+struct Kept {
+  /// Whether it differs from the newest version.
+  is_new: bool,
+  /// Whether the file had another content before, or none.
+  is_change: bool,
+  /// Whether the file had a version.
+  had_version: bool,
+}
+
 /// Adds a version to a file, unless it is the newest one already.
 fn append(
   conn: &Connection,
   key: &MasterKey,
   file: i64,
   new: &NewVersion<'_>,
-) -> Result<bool, Fault> {
+) -> Result<Kept, Fault> {
   let hash = ContentHash::of(new.bytes);
-  let newest: Option<(i64, i64)> = conn
-    .prepare_cached("SELECT id, content FROM version WHERE file = ?1 ORDER BY id DESC LIMIT 1")?
-    .query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))
+  let newest: Option<(i64, i64, bool)> = conn
+    .prepare_cached(
+      "SELECT id, content, replaced_at IS NOT NULL FROM version WHERE file = ?1
+       ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row([file], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
     .optional()?;
   let known = content_id(conn, hash)?;
-  if let Some((version, content)) = newest {
+  let had_version = newest.is_some();
+  if let Some((version, content, was_gone)) = newest {
     let same = known == Some(content);
     // A deleted file may be back.
     conn
@@ -273,17 +309,17 @@ fn append(
       )?
       .execute(params![version, same, new.seen_at])?;
     if same {
-      return Ok(false);
+      return Ok(Kept { is_new: false, is_change: was_gone, had_version });
     }
   }
   let content = match known {
     Some(content) => content,
-    None => insert(conn, key, hash, new.bytes, newest.map(|(_, content)| content))?,
+    None => insert(conn, key, hash, new.bytes, newest.map(|(_, content, _)| content))?,
   };
   conn
     .prepare_cached("INSERT INTO version (file, content, writer, seen_at) VALUES (?1, ?2, ?3, ?4)")?
     .execute(params![file, content, new.writer.as_str(), new.seen_at])?;
-  Ok(true)
+  Ok(Kept { is_new: true, is_change: true, had_version })
 }
 
 /// Seals a content: as the difference to `base` if that is much shorter, and regularly as a whole.
@@ -389,23 +425,26 @@ fn short(hash: ContentHash) -> String {
   hash.to_hex().chars().take(8).collect()
 }
 
-/// Prunes superseded versions that are too old, or too large together, the oldest first.
+/// Prunes superseded versions that are too old, or too large together, the oldest first. Those that a loss needs go
+/// last, and only if all versions need twice the space: else anybody could fill the disk with losses.
 fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<u64, Fault> {
   let oldest = at.saturating_sub(retention.max_age);
+  let mut next = conn.prepare_cached(&format!(
+    "SELECT id, content FROM version
+     WHERE replaced_at < ?1 AND (?2 OR NOT {PINNED}) ORDER BY replaced_at, id LIMIT 1"
+  ))?;
+  let mut next = |before: Micros, with_pinned: bool| {
+    next.query_row((before, with_pinned), |row| Ok((row.get(0)?, row.get(1)?))).optional()
+  };
   for n in 0..PRUNED_AT_ONCE {
-    let found: Option<(i64, i64, Micros)> = conn
-      .prepare_cached(
-        "SELECT id, content, replaced_at FROM version WHERE replaced_at IS NOT NULL
-         ORDER BY replaced_at, id LIMIT 1",
-      )?
-      .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-      .optional()?;
-    let Some((version, content, replaced_at)) = found else { return Ok(n) };
     let total: i64 =
       conn.prepare_cached("SELECT bytes FROM version_total")?.query_row([], |row| row.get(0))?;
-    if replaced_at >= oldest && total as u64 <= retention.max_bytes {
-      return Ok(n);
+    let is_over = |times: u64| total as u64 > retention.max_bytes.saturating_mul(times);
+    let mut found: Option<(i64, i64)> = next(if is_over(1) { Micros::MAX } else { oldest }, false)?;
+    if found.is_none() && is_over(2) {
+      found = next(Micros::MAX, true)?;
     }
+    let Some((version, content)) = found else { return Ok(n) };
     conn.prepare_cached("DELETE FROM version WHERE id = ?1")?.execute([version])?;
     drop_unused(conn, content)?;
   }

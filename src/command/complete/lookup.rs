@@ -197,15 +197,14 @@ fn items(ledger: &Ledger, typed: &str) -> Result<Vec<(String, String)>, StoreErr
   };
   items.sort_by_key(|item| (rank(item.status), std::cmp::Reverse(item.quarantined_at)));
   let about = |codes: &[Code]| codes.first().map_or("", |code| code.as_str());
-  Ok(
-    items
-      .iter()
-      .map(|item| {
-        let name = item.path.file_name().map(|name| shown(Path::new(name))).unwrap_or_default();
-        (item.id.to_string(), format!("{} {} {name}", item.status, about(&item.codes)))
-      })
-      .collect(),
-  )
+  let name = |path: &Path| path.file_name().map(|name| shown(Path::new(name))).unwrap_or_default();
+  let losses = ledger.waiting_losses()?.into_iter();
+  let losses = losses.map(|loss| (loss.id.to_string(), format!("lost {}", name(&loss.path))));
+  let items = items.iter().map(|item| {
+    let about = format!("{} {} {}", item.status, about(&item.codes), name(&item.path));
+    (item.id.to_string(), about)
+  });
+  Ok(losses.chain(items).collect())
 }
 
 /// The kinds of the sources of all items.

@@ -22,7 +22,7 @@ use super::{late, news::news};
 use crate::{
   app::context::{Context, Surroundings},
   command::{
-    quarantine::{Done, FilterArgs, Unless, approve, reject, strongest, take_back},
+    quarantine::{Done, FilterArgs, Unless, approve, last_decided, reject, strongest, take_back},
     shared::finding,
     status,
   },
@@ -208,6 +208,11 @@ fn answer(context: &Context, order: &Order, chat: &Chat) -> Result<Answered, Fai
       Ok((reject(engine, item.id.as_str(), word)?, item))
     }),
     Order::Undo(id) => decide(context, chat, |engine, by| {
+      if id.is_none()
+        && let Some(loss) = last_decided(engine.ledger())?
+      {
+        return Err(is_loss(loss.id.as_str()));
+      }
       let item = id.as_ref().map(|id| the_item(engine.ledger(), id)).transpose()?;
       let done = take_back(engine, item.as_ref().map(|item| item.id.as_str()), by, None)?;
       let item = engine.ledger().item(done.id.as_str())?;
@@ -287,10 +292,11 @@ fn list(context: &Context) -> Result<Answered, Failure> {
   };
   let ledger = context.ledger_with_key().unwrap_or(ledger);
   let items = FilterArgs::default().items(&ledger, Unless::Open)?;
-  if items.is_empty() {
+  let losses = ledger.waiting_losses()?;
+  if items.is_empty() && losses.is_empty() {
     return Ok("nothing waits for you".to_owned().into());
   }
-  let n = items.len() as u64;
+  let n = (items.len() + losses.len()) as u64;
   let mut lines = vec![format!("{} {} for you", count(n, "item"), choose(n, "waits", "wait"))];
   for item in items.iter().take(MAX_ROWS) {
     let code = strongest(item).map_or("no code", Code::as_str);
@@ -300,6 +306,14 @@ fn list(context: &Context) -> Result<Answered, Failure> {
   }
   if items.len() > MAX_ROWS {
     lines.push(format!("and {} more: `memfw list` in a terminal", items.len() - MAX_ROWS));
+  }
+  for loss in losses.iter().take(MAX_ROWS) {
+    let (file, found) = (file_name(&ledger, &loss.path)?, &loss.found);
+    let lost = format!("{} of {}", found.lost, count(found.lines, "line"));
+    lines.push(format!("{} lost: {lost}, {file}: `memfw show` in a terminal", loss.id));
+  }
+  if losses.len() > MAX_ROWS {
+    lines.push(format!("and {} more losses", losses.len() - MAX_ROWS));
   }
   lines.push("/memfw show ID, why ID, approve ID, reject ID".to_owned());
   // A decision is two presses away, so that nobody decides about an item of which only one line was seen.
@@ -364,12 +378,18 @@ fn why(ledger: &Ledger, id: &str) -> Result<Answered, Failure> {
 /// An item by an id that a person typed.
 fn the_item(ledger: &Ledger, id: &str) -> Result<Item, Failure> {
   match ledger.item(id) {
+    Err(StoreError::UnknownId { .. }) if ledger.loss(id)?.is_some() => Err(is_loss(id)),
     Err(StoreError::UnknownId { .. }) => Err(Failure::usage("no item has this id")),
     Err(StoreError::AmbiguousId { .. }) => {
       Err(Failure::usage("several ids begin like this: type more of it"))
     }
     found => Ok(found?),
   }
+}
+
+/// A decision about a loss needs its difference, which has words of memory.
+fn is_loss(id: &str) -> Failure {
+  Failure::usage(format!("{id} is a loss of text: `memfw show {id}` in a terminal"))
 }
 
 fn state(item: &Item) -> &'static str {

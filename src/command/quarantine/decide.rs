@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::loss;
 use crate::{
   command::shared::lookup::{find_item, place},
   engine::{
@@ -37,6 +38,9 @@ pub(in crate::command) fn approve(
   name: &str,
   word: Approval<'_>,
 ) -> Result<Done, Failure> {
+  if let Some(loss) = loss::find(engine.ledger(), name)? {
+    return loss::approve(engine, &loss, word);
+  }
   let item = find_item(engine.ledger(), name)?;
   let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
   let place = terminal(shown(&item.path));
@@ -73,6 +77,9 @@ pub(in crate::command) fn reject(
   name: &str,
   word: Approval<'_>,
 ) -> Result<Done, Failure> {
+  if let Some(loss) = loss::find(engine.ledger(), name)? {
+    return loss::reject(engine, &loss, word);
+  }
   let item = find_item(engine.ledger(), name)?;
   let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line =
@@ -92,6 +99,13 @@ pub(in crate::command) fn take_back(
   by: &str,
   reason: Option<&str>,
 ) -> Result<Done, Failure> {
+  let loss = match name {
+    Some(name) => loss::find(engine.ledger(), name)?,
+    None => loss::last_decided(engine.ledger())?,
+  };
+  if let Some(loss) = loss {
+    return loss::take_back(engine, &loss, by, reason);
+  }
   let id = match name {
     Some(name) => Some(find_item(engine.ledger(), name)?.id),
     None => None,

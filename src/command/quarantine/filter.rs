@@ -1,7 +1,7 @@
 //! Chooses items by what is known about them.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
@@ -11,7 +11,7 @@ use crate::{
   config::nearest,
   detect::Code,
   provenance::{State, Trust},
-  store::{Item, ItemFilter, Ledger},
+  store::{Item, ItemFilter, Ledger, Loss},
   terminal::failure::Failure,
 };
 
@@ -102,6 +102,20 @@ impl FilterArgs {
     Ok(items)
   }
 
+  /// The chosen losses that wait; a loss has no state of an item, no source and no code.
+  pub(super) fn losses(&self, ledger: &Ledger) -> Result<Vec<Loss>, Failure> {
+    let Self { status, file, source, code, trust, since } = self;
+    if !(status.is_empty() && source.is_empty() && code.is_empty() && trust.is_empty()) {
+      return Ok(vec![]);
+    }
+    let files: Vec<(&PathBuf, PathBuf)> = file.iter().map(|file| (file, resolved(file))).collect();
+    let since = since.as_deref().map(time_of).transpose()?;
+    let mut losses = ledger.waiting_losses()?;
+    losses
+      .retain(|loss| is_of(&loss.path, &files) && since.is_none_or(|since| loss.found_at >= since));
+    Ok(losses)
+  }
+
   /// The chosen items in these states; in any, if there are none.
   fn items_in(&self, ledger: &Ledger, statuses: Vec<State>) -> Result<Vec<Item>, Failure> {
     let files: Vec<(&PathBuf, PathBuf)> =
@@ -118,14 +132,18 @@ impl FilterArgs {
   fn chooses(&self, item: &Item, files: &[(&PathBuf, PathBuf)]) -> bool {
     let is_source =
       |source: &String| *source == item.source.as_str() || source == item.source.kind();
-    let is_file = |(typed, found): &(&PathBuf, PathBuf)| {
-      item.path.ends_with(typed) || item.path.starts_with(found)
-    };
-    (files.is_empty() || files.iter().any(is_file))
+    is_of(&item.path, files)
       && (self.source.is_empty() || self.source.iter().any(is_source))
       && (self.code.is_empty() || self.code.iter().any(|code| item.codes.contains(code)))
       && (self.trust.is_empty() || self.trust.contains(&item.trust))
   }
+}
+
+/// Whether a path is one of the chosen files, or below one; any is if none is chosen.
+fn is_of(path: &Path, files: &[(&PathBuf, PathBuf)]) -> bool {
+  let is_file =
+    |(typed, found): &(&PathBuf, PathBuf)| path.ends_with(typed) || path.starts_with(found);
+  files.is_empty() || files.iter().any(is_file)
 }
 
 /// Which states are meant if none is given.

@@ -6,7 +6,9 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use super::{QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, to_json};
+use serde_json::Value;
+
+use super::{QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, loss, to_json};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::finding,
@@ -14,7 +16,7 @@ use crate::{
   engine::event::shown,
   os::{Clock as _, SystemClock},
   provenance::{Source, State},
-  store::{Item, ItemFilter, Ledger, StoreError},
+  store::{Item, ItemFilter, Ledger, Loss, StoreError},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -40,11 +42,17 @@ pub(super) fn run(
     return nothing(context, args.json);
   };
   let items = args.filter.items(&ledger, unless)?;
+  // What was lost is in no quarantine.
+  let losses = if unless == Unless::Open { args.filter.losses(&ledger)? } else { vec![] };
   if args.json {
-    context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
+    let mut values: Vec<Value> = items.iter().map(to_json).collect();
+    for loss in &losses {
+      values.push(loss::to_json(&ledger, loss)?);
+    }
+    context.out.json(&values)?;
     return Ok(Status::Yes);
   }
-  if items.is_empty() {
+  if items.is_empty() && losses.is_empty() {
     return nothing(context, false);
   }
   // Without the key the list has everything but the words.
@@ -52,14 +60,15 @@ pub(super) fn run(
   let rows = rows(&items, !args.each);
   context.out.page();
   // A row stays one line in a pipe as well; `--json` has everything uncut.
-  let directory = common(&items);
+  let directory =
+    common(items.iter().map(|item| &item.path).chain(losses.iter().map(|loss| &loss.path)));
   // Commands that need the configuration report an invalid one.
   let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
   let texts = FlaggedTexts::new(&ledger, max_file_bytes);
-  let table = table(&ledger, &rows, texts, (&directory, args.filter.status.len() == 1));
+  let table = table(&ledger, (&rows, &losses), texts, (&directory, args.filter.status.len() == 1));
   context.out.text(&table.render(context.out.columns(), context.out.colour()))?;
   context.out.line("")?;
-  for line in footer(&ledger, &items, (&directory, args, unless))? {
+  for line in footer(&ledger, (&items, losses.len()), (&directory, args, unless))? {
     context.out.line(&line)?;
   }
   Ok(Status::Yes)
@@ -122,9 +131,9 @@ pub(in crate::command) fn strongest(item: &Item) -> Option<Code> {
   item.codes.iter().copied().rev().max_by_key(|code| severity(*code))
 }
 
-/// The directory that all items have in common.
-fn common(items: &[Item]) -> PathBuf {
-  let mut paths = items.iter().filter_map(|item| item.path.parent());
+/// The directory that all files have in common.
+fn common<'p>(files: impl Iterator<Item = &'p PathBuf>) -> PathBuf {
+  let mut paths = files.filter_map(|path| path.parent());
   let first = paths.next().unwrap_or(Path::new("/")).to_owned();
   paths.fold(first, |common, path| {
     let above = common.ancestors().find(|above| path.starts_with(above));
@@ -135,12 +144,13 @@ fn common(items: &[Item]) -> PathBuf {
 /// The table of rows whose files are below `directory`.
 fn table(
   ledger: &Ledger,
-  rows: &[Row<'_>],
+  (rows, losses): (&[Row<'_>], &[Loss]),
   mut texts: FlaggedTexts<'_>,
   (directory, is_one_status): (&Path, bool),
 ) -> Table {
   let now = SystemClock.now();
-  let is_mixed = !is_one_status && rows.iter().any(|row| row.item.status != State::Quarantined);
+  let is_mixed = !is_one_status
+    && (!losses.is_empty() || rows.iter().any(|row| row.item.status != State::Quarantined));
   let mut columns = vec![Column::new("ID")];
   if is_mixed {
     columns.push(Column::new("STATUS"));
@@ -169,6 +179,16 @@ fn table(
       Cell::from(words(ledger, item, &mut texts)),
     ]);
     table.row(cells);
+  }
+  for loss in losses {
+    table.row([
+      Cell::styled(loss.id.as_str(), Style::Cyan),
+      Cell::from(loss.found.state.shown()),
+      Cell::from("loss"),
+      Cell::from(shown(loss.path.strip_prefix(directory).unwrap_or(&loss.path))),
+      Cell::from(time::short(loss.found_at, now)),
+      Cell::from(loss::extent(loss)),
+    ]);
   }
   table
 }
@@ -208,7 +228,7 @@ pub(super) fn words(ledger: &Ledger, item: &Item, texts: &mut FlaggedTexts<'_>) 
 /// How many there are, and what to do next.
 fn footer(
   ledger: &Ledger,
-  items: &[Item],
+  (items, n_losses): (&[Item], usize),
   (directory, args, unless): (&Path, &QuarantineListArgs, Unless),
 ) -> Result<Vec<String>, Failure> {
   let directory = terminal(shown(directory));
@@ -216,11 +236,12 @@ fn footer(
   let n_waiting = items.iter().filter(is_open).count();
   let mut lines = Vec::new();
   if n_waiting == items.len() {
-    let waits = if n_waiting == 1 { "waits" } else { "wait" };
-    lines.push(format!("{} {waits} for you in {directory}", count(n_waiting as u64, "item")));
-    lines.push(next(items).to_owned());
+    let n = n_waiting + n_losses;
+    let waits = if n == 1 { "waits" } else { "wait" };
+    lines.push(format!("{} {waits} for you in {directory}", count(n as u64, "item")));
+    lines.push(next(items, n_losses).to_owned());
   } else {
-    lines.push(format!("{} in {directory}", count(items.len() as u64, "item")));
+    lines.push(format!("{} in {directory}", count((items.len() + n_losses) as u64, "item")));
   }
   if args.filter.is_empty() && unless == Unless::Out {
     let flagged = ItemFilter { statuses: vec![State::Flagged], path: None };
@@ -234,8 +255,10 @@ fn footer(
 }
 
 /// What to do about items that wait.
-fn next(items: &[Item]) -> &'static str {
-  if items.iter().all(|item| item.in_file) {
+fn next(items: &[Item], n_losses: usize) -> &'static str {
+  if n_losses > 0 {
+    "next: `memfw show ID`, then `memfw approve ID`, or `memfw reject ID`, which restores what was lost"
+  } else if items.iter().all(|item| item.in_file) {
     "next: `memfw review`, or `memfw approve ID`, `memfw quarantine add ID`"
   } else {
     "next: `memfw review`, or `memfw approve ID`, `memfw reject ID`"

@@ -134,5 +134,11 @@ pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
       },
     );
   }
-  Ok(ledger.item(name)?)
+  match ledger.item(name) {
+    Err(StoreError::UnknownId { .. }) if ledger.loss(name)?.is_some() => Err(
+      Failure::usage(format!("`{name}` is a loss, not an item"))
+        .hint(format!("`memfw show {name}`")),
+    ),
+    found => Ok(found?),
+  }
 }
