@@ -27,6 +27,8 @@ agent.extra_paths             \"report\"      default
 baseline.action               \"flag\"        default
 versions.keep_days            14            default
 versions.max_mb               256           default
+losses.max_percent            50            default
+losses.min_lines              10            default
 events.keep_days              730           default
 events.max_count              1000000       default
 quarantine.rejected_days      365           default
