@@ -2,16 +2,20 @@
 //! out.
 #![forbid(unsafe_code)]
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, path::Path};
 
 use zeroize::Zeroizing;
 
-use super::{Engine, EngineError, Target, decisions::Placed, event::shown};
+use super::{Engine, EngineError, Target, decisions::Placed, event::shown, pieces::forms_of};
 use crate::{
   files::{Fs, MemoryFile},
-  judging::{approvals::Approvals, claim::claims, spans},
+  judging::{
+    approvals::{Approvals, plain_of},
+    claim::claims,
+    spans,
+  },
   memory::{
-    Around, BlockId, ContentHash, Document, Known, line,
+    Around, BlockId, ContentHash, Document, Known, consecutive, line,
     placeholder::{self, FoundAt},
   },
   store::{Item, NewOp, OpKind, StoreError},
@@ -231,15 +235,32 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Whether a text has the same context after the edit as when it was taken out.
+/// Whether a text has the same context after the edit as when it was taken out, or the text of which it is a part has.
 fn is_as_before(
   approvals: &Approvals<'_>,
   item: &Item,
   restore: &Restore,
   (plain, ids): (&[u8], &Known),
 ) -> Result<bool, StoreError> {
+  match &item.part {
+    _ if has_own_context(approvals, item, restore, (plain, ids))? => Ok(true),
+    Some(part) => is_whole_as_before(approvals, (item, &part.id), restore, ids),
+    None => Ok(false),
+  }
+}
+
+/// Whether a text has the same context after the edit as when it was taken out. A part of a line has no context of
+/// its own.
+fn has_own_context(
+  approvals: &Approvals<'_>,
+  item: &Item,
+  restore: &Restore,
+  (plain, ids): (&[u8], &Known),
+) -> Result<bool, StoreError> {
   let before = approvals.ledger.existing_item(&item.path, item.hash, item.n)?;
-  let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
+  let Some(before) = before.and_then(|before| before.context) else {
+    return Ok(item.part.is_none());
+  };
   // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
   let comments: Vec<Range<usize>> = claims(&restore.new).collect();
   let mut absent: Vec<Range<usize>> =
@@ -272,6 +293,32 @@ fn is_as_before(
   let absent: Vec<Range<usize>> = claims(&new).collect();
   let document = Document::parse(&new, &ids);
   Ok(Around::without(&new, &document, &span, &absent).is_of(&file, &before))
+}
+
+/// Whether the text of which an item is a part has the same context after the edit as when it was taken out.
+fn is_whole_as_before(
+  approvals: &Approvals<'_>,
+  (item, whole): (&Item, &BlockId),
+  restore: &Restore,
+  ids: &Known,
+) -> Result<bool, StoreError> {
+  let ledger = approvals.ledger;
+  let (whole, parts) = (ledger.item(whole.as_str())?, ledger.parts_of(whole)?);
+  let before = ledger.existing_item(&whole.path, whole.hash, whole.n)?;
+  let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
+  // Without the bytes of another part the text is not compared.
+  let Some(plain) = plain_of(ledger, &whole.id)? else { return Ok(true) };
+  let document = Document::parse(&restore.new, ids);
+  let forms = forms_of(&parts, &plain, Some(&item.id));
+  let Some(span) = consecutive::find(&restore.new, &document, &forms) else { return Ok(false) };
+  let file = ledger.known_as(&item.path)?;
+  let comments: Vec<Range<usize>> = claims(&restore.new).collect();
+  let mut absent: Vec<Range<usize>> =
+    back(approvals, item, restore)?.into_iter().map(|(_, span)| span).collect();
+  absent.retain(|other| !spans::overlaps(other, &span));
+  absent.extend(comments.iter().cloned());
+  let around = |gone: &[Range<usize>]| Around::without(&restore.new, &document, &span, gone);
+  Ok([comments, absent].iter().any(|gone| around(gone).is_of(&file, &before)))
 }
 
 /// The approved texts that are parts of the same line as the text that returns: a writer wrote the line in
@@ -342,15 +389,7 @@ fn beside(
   let own = [restore.span(plain)];
   let mut beside = Vec::new();
   for (other, span) in back(approvals, item, restore)? {
-    let around = Around::of(&restore.new, &document, &span);
-    let without = Around::without(&restore.new, &document, &span, &own);
-    let is_part = own.iter().any(|own| spans::overlaps(own, &span));
-    let is_changed =
-      around != without && !approvals.have_lapsed(&item.path, &[other.hash], &[without])?;
-    if is_part || is_changed {
-      let same_text = line::norm_hash(line::slice(&restore.new, span));
-      beside.extend([(other.hash, around.clone()), (same_text, around)]);
-    }
+    beside.extend(changed(approvals, (&other, &span), (&restore.new, &document), &own)?);
   }
   // The person has read the other pieces of the line as well.
   for (other, text, span) in pieces(approvals, item, restore, plain, ids)?.pieces {
@@ -358,6 +397,40 @@ fn beside(
     beside.extend([(other.hash, around.clone()), (line::norm_hash(&text), around)]);
   }
   Ok(beside)
+}
+
+/// The approved texts of a file of which the texts at `own`, which return, change the context.
+pub(super) fn beside_in(
+  approvals: &Approvals<'_>,
+  (path, new): (&Path, &[u8]),
+  document: &Document,
+  own: &[Range<usize>],
+) -> Result<Vec<(ContentHash, Around)>, StoreError> {
+  let mut beside = Vec::new();
+  for (other, span) in approvals.places_in(path, new)? {
+    beside.extend(changed(approvals, (&other, &span), (new, document), own)?);
+  }
+  Ok(beside)
+}
+
+/// The new context of an approved text, by its hashes, if it is a part of the texts at `own`, or if they change its
+/// context.
+fn changed(
+  approvals: &Approvals<'_>,
+  (other, span): (&Item, &Range<usize>),
+  (new, document): (&[u8], &Document),
+  own: &[Range<usize>],
+) -> Result<Vec<(ContentHash, Around)>, StoreError> {
+  let around = Around::of(new, document, span);
+  let without = Around::without(new, document, span, own);
+  let is_part = own.iter().any(|own| spans::overlaps(own, span));
+  let is_changed =
+    around != without && !approvals.have_lapsed(&other.path, &[other.hash], &[without])?;
+  if !(is_part || is_changed) {
+    return Ok(vec![]);
+  }
+  let same_text = line::norm_hash(line::slice(new, span.clone()));
+  Ok(vec![(other.hash, around.clone()), (same_text, around)])
 }
 
 /// The pieces of a line beside a text.

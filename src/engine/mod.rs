@@ -39,6 +39,7 @@ mod given_back;
 mod grown_tests;
 mod ids;
 mod inferred;
+mod join;
 pub mod judge_queue;
 mod keep_version;
 mod landing;
@@ -62,6 +63,7 @@ mod outcome;
 mod parts_tests;
 pub mod pass;
 pub mod pending;
+mod pieces;
 mod prepare;
 pub mod put_back;
 #[cfg(test)]
@@ -85,6 +87,9 @@ pub mod scoring;
 pub mod settled;
 #[cfg(test)]
 mod source_tests;
+pub mod split;
+#[cfg(test)]
+mod split_tests;
 mod stamp;
 mod target;
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::{
   },
   memory::{Around, ContentHash, Document, Known, placeholder},
   provenance::State,
-  store::{Item, Pending, Writer},
+  store::{ExceptionKey, Item, Pending, Writer},
 };
 
 /// Why bytes are restored.
@@ -61,6 +61,16 @@ impl<F: Fs> Engine<F> {
     self.recover_file(&target.path())?;
     for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
       let item = self.ledger.item(id.as_str())?;
+      if item.status == State::Split {
+        match self.split_again(target, &item) {
+          Ok(true) => {}
+          Err(EngineError::Refused { .. }) | Ok(false) => {
+            is_left |= self.has_place(target, &item)?;
+          }
+          Err(error) => return Err(error),
+        }
+        continue;
+      }
       match self.put_back_once(target, &item, Cause::Again) {
         Ok(Some(_)) => {}
         Err(EngineError::Refused { .. }) | Ok(None) => is_left |= self.has_place(target, &item)?,
@@ -144,7 +154,7 @@ impl<F: Fs> Engine<F> {
 
   /// The error when approved bytes could not be written. If the approval is durable already, the daemon
   /// continues.
-  fn not_back_yet(
+  pub(super) fn not_back_yet(
     &mut self,
     item: &Item,
     error: EngineError,
@@ -281,6 +291,9 @@ impl<F: Fs> Engine<F> {
       // This comes first, because alone it has no effect.
       self.ledger.set_awaited(&item.id, true)?;
       self.decisions().excuse_also(item, &plain, word, (restore.placed, here))?;
+      if item.part.as_ref().is_some_and(|part| part.is_inline) {
+        self.excuse_lines(target, item, (&bytes, &restore, &plain), word)?;
+      }
       // The person has also read the text beside it.
       for (hash, around) in beside {
         let beside = context(&self.ledger, &item.path, &around)?;
@@ -346,6 +359,29 @@ impl<F: Fs> Engine<F> {
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }
     Ok(Some(restore.placed))
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Approves the lines of which an approved text is a part.
+  fn excuse_lines(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    (bytes, restore, plain): (&[u8], &Restore, &[u8]),
+    word: Approval<'_>,
+  ) -> Result<(), EngineError> {
+    let row = self.ledger.file(&item.path)?;
+    let view = self.view_known(target, row.as_ref(), bytes.to_vec())?;
+    let document = view.facts.read(&restore.new);
+    let span = restore.span(plain);
+    let reason = word.reason.unwrap_or_default();
+    let at = self.now();
+    for (hash, here) in self.line_approvals(item, (&restore.new, &document), &span)? {
+      let key = ExceptionKey { hash, item: Some(item.id.clone()) };
+      self.ledger.except(&key, here, &item.codes, reason, at, word.until)?;
+    }
+    Ok(())
   }
 }
 

@@ -55,6 +55,7 @@ impl<F: Fs> Engine<F> {
       })?;
       return Ok((item, Placed::InPlace));
     }
+    refuse_divided(&item)?;
     let placed = self.put_back(&item, approval)?;
     Ok((item, placed))
   }
@@ -122,6 +123,7 @@ impl<F: Fs> Engine<F> {
         hint,
       ));
     }
+    refuse_divided(&item)?;
     if item.status == State::Forgotten {
       return Err(EngineError::refused(format!("`{}` is already deleted", item.id)));
     }
@@ -277,4 +279,15 @@ impl<F: Fs> Engine<F> {
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
+}
+
+/// Refuses a decision about an item whose parts are items of their own.
+pub(super) fn refuse_divided(item: &Item) -> Result<(), EngineError> {
+  if item.status != State::Split {
+    return Ok(());
+  }
+  Err(EngineError::refused_with(
+    format!("`{}` is divided already", item.id),
+    format!("decide about its parts, which `memfw show {0}` names, or `memfw undo {0}`", item.id),
+  ))
 }

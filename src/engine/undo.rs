@@ -59,6 +59,14 @@ impl<F: Fs> Engine<F> {
     let last = last.ok_or_else(|| EngineError::refused("nobody has decided anything yet"))?;
     let item = self.ledger.item(&last)?;
     let undone = match item.status {
+      State::Split => self.undo_split(&item, by, reason)?,
+      State::Approved if item.part.as_ref().is_some_and(|part| part.is_inline) => {
+        let whole = item.part.as_ref().map(|part| part.id.to_string()).unwrap_or_default();
+        return Err(EngineError::refused_with(
+          format!("`{}` came back within a line, as a part of `{whole}`", item.id),
+          format!("take all parts back: `memfw undo {whole}`"),
+        ));
+      }
       State::Approved if item.in_file => self.undo_clearing(&item, by, reason)?,
       State::Approved => self.undo_approval(&item, by, reason)?,
       State::Rejected if !item.in_file => self.undo_rejection(&item, by, reason)?,

@@ -90,11 +90,7 @@ pub(super) fn parts<'a>(
   run: &'a [Line],
   is_known: impl Fn(&[u8]) -> Result<bool, StoreError>,
 ) -> Result<Vec<Part<'a>>, StoreError> {
-  // memfw's comments are not part of a text.
-  let of_text = |kind: &SegmentKind| matches!(kind, SegmentKind::Block(_) | SegmentKind::Blank);
-  let segments = document.segments().iter();
-  let holes: Vec<Range<usize>> =
-    segments.filter(|one| !of_text(&one.kind)).map(|one| one.span.clone()).collect();
+  let holes = holes(document);
   let part = |lines: &'a [Line], is_known| -> Option<Part<'a>> {
     let span = lines.first()?.span.start..lines.last()?.span.end;
     Some(Part { lines, hashes: hashes(&text(file, &span, &holes)), span, is_known })
@@ -136,8 +132,27 @@ pub(super) fn parts<'a>(
   Ok(parts)
 }
 
+/// The hashes of the lines of which `span` has a part, without memfw's comments.
+pub fn lines_at(
+  file: &[u8],
+  document: &Document,
+  span: &Range<usize>,
+) -> Vec<(Range<usize>, [ContentHash; 2])> {
+  let holes = holes(document);
+  let lines = document.blocks().iter().flat_map(|block| &block.lines);
+  let lines = lines.filter(|line| overlaps(&line.span, span));
+  lines.map(|line| (line.span.clone(), hashes(&text(file, &line.span, &holes)))).collect()
+}
+
+/// The comments of memfw, which are not part of a text.
+fn holes(document: &Document) -> Vec<Range<usize>> {
+  let of_text = |kind: &SegmentKind| matches!(kind, SegmentKind::Block(_) | SegmentKind::Blank);
+  let segments = document.segments().iter();
+  segments.filter(|one| !of_text(&one.kind)).map(|one| one.span.clone()).collect()
+}
+
 /// The hashes under which an approval is kept: one of the bytes, one of the words.
-pub(super) fn hashes(text: &[u8]) -> [ContentHash; 2] {
+pub fn hashes(text: &[u8]) -> [ContentHash; 2] {
   [ContentHash::of(text), line::norm_hash(text)]
 }
 

@@ -38,6 +38,8 @@ pub enum State {
   Corrected,
   /// Its bytes were deleted on request.
   Forgotten,
+  /// A person approved a part of it; its parts are items of their own.
+  Split,
 }
 
 /// A word that is no state.

@@ -134,7 +134,9 @@ enum Standing {
 
 fn standing(known: &Known) -> Standing {
   match known.state {
-    State::Quarantined | State::Held | State::Rejected | State::Forgotten => Standing::Blocked,
+    State::Quarantined | State::Held | State::Rejected | State::Forgotten | State::Split => {
+      Standing::Blocked
+    }
     _ if known.approved => Standing::Approved,
     State::Flagged if known.codes.contains(&Code::LeftInPlace) => Standing::Blocked,
     State::Flagged => Standing::Flagged,

@@ -78,29 +78,9 @@ impl Ledger {
     at: Micros,
     expires: Option<Micros>,
   ) -> Result<(), StoreError> {
-    let (hash, item) = (key.hash.0, key.column());
     // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
-      let before = tx
-        .prepare_cached("SELECT codes FROM exception WHERE hash = ?1 AND item = ?2")?
-        .query_row((hash, item), |row| column::codes(row, 0))
-        .optional()?;
-      tx.prepare_cached(
-        "INSERT OR IGNORE INTO exception_context (hash, item, context) VALUES (?1, ?2, ?3)",
-      )?
-      .execute((hash, item, context.0))?;
-      // A second approval of the text does not withdraw the codes of the first one.
-      let mut all = before.unwrap_or_default();
-      all.extend_from_slice(codes);
-      all.sort_unstable();
-      all.dedup();
-      tx.prepare_cached(
-        "INSERT INTO exception (hash, item, codes, reason, created_at, expires_at, uses)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
-         ON CONFLICT (hash, item) DO UPDATE SET codes = ?3, reason = ?4, expires_at = ?6",
-      )?
-      .execute(params![hash, item, column::join_codes(&all), reason, at, expires])?;
-      Ok(())
+      Ok(insert(tx, key, context, codes, (reason, at, expires))?)
     })
   }
 
@@ -174,6 +154,39 @@ impl Ledger {
       Ok(())
     })
   }
+}
+
+/// Inserts an approval, or adds these codes and this context to the one of the item.
+pub(super) fn insert(
+  conn: &Connection,
+  key: &ExceptionKey,
+  context: ContentHash,
+  codes: &[Code],
+  (reason, at, expires): (&str, Micros, Option<Micros>),
+) -> rusqlite::Result<()> {
+  let (hash, item) = (key.hash.0, key.column());
+  let before = conn
+    .prepare_cached("SELECT codes FROM exception WHERE hash = ?1 AND item = ?2")?
+    .query_row((hash, item), |row| column::codes(row, 0))
+    .optional()?;
+  conn
+    .prepare_cached(
+      "INSERT OR IGNORE INTO exception_context (hash, item, context) VALUES (?1, ?2, ?3)",
+    )?
+    .execute((hash, item, context.0))?;
+  // A second approval of the text does not withdraw the codes of the first one.
+  let mut all = before.unwrap_or_default();
+  all.extend_from_slice(codes);
+  all.sort_unstable();
+  all.dedup();
+  conn
+    .prepare_cached(
+      "INSERT INTO exception (hash, item, codes, reason, created_at, expires_at, uses)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
+       ON CONFLICT (hash, item) DO UPDATE SET codes = ?3, reason = ?4, expires_at = ?6",
+    )?
+    .execute(params![hash, item, column::join_codes(&all), reason, at, expires])?;
+  Ok(())
 }
 
 /// The approvals that a condition selects, each with its contexts.

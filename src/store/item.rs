@@ -10,9 +10,9 @@ use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, OriginRecord, StoreError, baseline, column,
+  Durability, Ledger, Micros, NewEvent, OriginRecord, PartOf, StoreError, baseline, column,
   column::{path_bytes, word},
-  event, id, request,
+  event, id, request, split,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
@@ -71,8 +71,10 @@ pub struct Item {
   pub in_file: bool,
   /// How its origin is known.
   pub trail: OriginRecord,
-  /// Whether it is approved, and not yet restored to its file.
+  /// Whether it is approved or divided, and its file does not have the approved text yet.
   pub awaited: bool,
+  /// What it is a part of.
+  pub part: Option<PartOf>,
 }
 
 /// A filter for items; the default selects all of them.
@@ -103,7 +105,8 @@ macro_rules! items_out {
   SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
     findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
     iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
-    due, request, awaited AND status = 'approved' AS awaited
+    due, request, awaited AND status IN ('approved', 'split') AS awaited, part_of, part_offset,
+    part_inline
   FROM quarantine"
   };
 }
@@ -187,13 +190,31 @@ impl Ledger {
         None => Err(id::unknown(conn, QUARANTINED, id.as_str())?),
       }
     })?;
-    let (path, hash, Some(sealed)) = found else {
-      return Err(StoreError::Deleted { id: id.clone() });
+    let (path, hash, sealed) = found;
+    let Some(sealed) = sealed else {
+      let joined = if purpose == Purpose::Quarantine { self.joined(id)? } else { None };
+      return joined
+        .filter(|joined| ContentHash::of(joined) == hash)
+        .ok_or_else(|| StoreError::Deleted { id: id.clone() });
     };
     let key = self.key.as_ref().ok_or(StoreError::NoKey)?;
     let context = SealContext { purpose, id: id.as_str(), path: path_bytes(&path), hash };
     seal::open(key, &context, &sealed)
       .map_err(|source| StoreError::Unsealable { id: id.to_string(), source })
+  }
+
+  /// The bytes of a divided item, from its parts; `None` if it has none, or a part was deleted.
+  fn joined(&self, id: &BlockId) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+    let parts = self.read(|conn| Ok(split::part_ids(conn, id)?))?;
+    let mut joined = (!parts.is_empty()).then(|| Zeroizing::new(Vec::new()));
+    for part in parts {
+      match (self.unseal(&part), &mut joined) {
+        (Ok(bytes), Some(joined)) => joined.extend_from_slice(&bytes),
+        (Err(StoreError::Deleted { .. }), _) | (Ok(_), None) => return Ok(None),
+        (Err(error), _) => return Err(error),
+      }
+    }
+    Ok(joined)
   }
 
   /// Records a person's decision about an item or a flagged block, with the events; returns its
@@ -287,12 +308,12 @@ impl Ledger {
     })
   }
 
-  /// The items of a file that were approved since a time, oldest approval first.
+  /// The items of a file that were approved, or divided and approved in part, since a time, oldest decision first.
   pub fn approved_since(&self, path: &Path, since: Micros) -> Result<Vec<BlockId>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id FROM quarantine
-         WHERE path = ?1 AND status = 'approved' AND (reviewed_at >= ?2 OR awaited)
+         WHERE path = ?1 AND status IN ('approved', 'split') AND (reviewed_at >= ?2 OR awaited)
          ORDER BY reviewed_at, id",
       )?;
       Ok(column::ids(&mut statement, params![path_bytes(path), since])?)
@@ -311,7 +332,7 @@ impl Ledger {
   /// How many approved texts are not yet restored to their files.
   pub fn awaited_items(&self) -> Result<u64, StoreError> {
     self.read(|conn| {
-      let sql = "SELECT count(*) FROM quarantine WHERE status = 'approved' AND awaited";
+      let sql = "SELECT count(*) FROM quarantine WHERE status IN ('approved', 'split') AND awaited";
       Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     })
   }
@@ -338,7 +359,7 @@ pub(super) const ITEMS: &str = concat!(items_out!(), "
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
     b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1,
     coalesce(r.evidence, ''), r.version, r.changed_at, coalesce(r.due, 0),
-    r.request, 0
+    r.request, 0, NULL, NULL, 0
   FROM block b
   JOIN file f ON f.id = b.file
   LEFT JOIN revision r ON r.block = b.key
@@ -348,7 +369,7 @@ pub(super) const ITEMS: &str = concat!(items_out!(), "
     AND b.present = 1
     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = b.id)");
 
-fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
+pub(super) fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
   let layer = match row.get_ref(11)? {
     ValueRef::Null => None,
     _ => Some(column::layer(row, 11)?),
@@ -378,7 +399,17 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     in_file: row.get(21)?,
     trail: OriginRecord::from_row(row, 22)?,
     awaited: row.get(27)?,
+    part: part(row, 28)?,
   })
+}
+
+fn part(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<PartOf>> {
+  if row.get_ref(first)? == ValueRef::Null {
+    return Ok(None);
+  }
+  let offset: i64 = row.get(first + 1)?;
+  let (id, is_inline) = (word(row, first)?, row.get(first + 2)?);
+  Ok(Some(PartOf { id, offset: offset as u64, is_inline }))
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ mod score;
 mod skill;
 mod skill_key;
 mod source_exception;
+mod split;
 mod stamp;
 mod state;
 #[cfg(test)]
@@ -104,6 +105,7 @@ pub use score::ScoreKey;
 pub use skill::{SkillCheck, SkillRow};
 pub use skill_key::SkillKey;
 pub use source_exception::{NewSourceException, SourceException};
+pub use split::{NewPart, PartDecision, PartOf};
 pub use stamp::Stamp;
 pub use state::StateKey;
 pub use trail::{OriginRecord, Sighting};

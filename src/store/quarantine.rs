@@ -11,7 +11,7 @@ use super::{
   error::Fault,
   event,
   fresh_seal::seal_fresh,
-  op,
+  op, split,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
@@ -211,7 +211,7 @@ fn admit(
   }
 }
 
-fn come(
+pub(super) fn come(
   conn: &Connection,
   key: &MasterKey,
   item: &NewItem<'_>,
@@ -280,6 +280,10 @@ fn come_back(
   // They are sealed for the current path of the file.
   let (sealed, redacted) = seals(key, item, &existing.id, hash)?;
   let occurrences = existing.occurrences.saturating_add(1);
+  if existing.status == State::Split {
+    // It has its whole text again, and its parts must not wait as well.
+    split::release(conn, &existing.id, "status IN ('quarantined', 'held')")?;
+  }
   conn
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,

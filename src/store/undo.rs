@@ -23,9 +23,13 @@ impl Ledger {
     self.read(|conn| {
       // memfw and the judge decide, too; their decisions are undone only by their id.
       let sql = format!(
-        "SELECT id FROM ({ITEMS})
+        "SELECT id FROM ({ITEMS}) AS items
          WHERE status NOT IN ('quarantined', 'held', 'flagged')
            AND reviewed_by NOT IN ('memfw', 'judge')
+           -- The parts of an item were decided about together, and are undone together.
+           AND NOT EXISTS (SELECT 1 FROM quarantine whole
+             WHERE whole.id = items.part_of AND whole.status = 'split'
+               AND whole.reviewed_at = items.reviewed_at)
          ORDER BY reviewed_at DESC, id LIMIT 1"
       );
       Ok(conn.prepare_cached(&sql)?.query_row([], |row| word(row, 0)).optional()?)

@@ -44,7 +44,7 @@ pub struct FilterArgs {
 }
 
 /// The states that an item can have.
-const STATES: [State; 7] = [
+const STATES: [State; 8] = [
   State::Flagged,
   State::Quarantined,
   State::Held,
@@ -52,6 +52,7 @@ const STATES: [State; 7] = [
   State::Rejected,
   State::Corrected,
   State::Forgotten,
+  State::Split,
 ];
 
 fn state(word: &str) -> Result<State, String> {

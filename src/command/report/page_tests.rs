@@ -66,6 +66,7 @@ fn facts(name: &str) -> Facts {
     in_file: false,
     trail: OriginRecord::default(),
     awaited: false,
+    part: None,
   };
   let event = EventRow {
     id: 1,

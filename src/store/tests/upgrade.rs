@@ -45,6 +45,11 @@ fn old(format: i64) -> Home {
   home
 }
 
+/// The format before the current one.
+fn previous() -> i64 {
+  migrate::older().pop().unwrap()
+}
+
 fn copy(home: &Home, format: i64) -> PathBuf {
   home.path().with_file_name(format!("ledger.db.format-{format}"))
 }
@@ -78,7 +83,7 @@ fn counts_and_keys_of_an_older_format_are_kept() {
 
 #[test]
 fn each_older_format_is_copied_before_it_is_migrated() {
-  for format in 1..migrate::KNOWN {
+  for format in migrate::older() {
     let home = old(format);
     let ledger = home.ledger();
     assert_eq!(ledger.unseal(&id("a1b2c3")).unwrap().as_slice(), POISON, "from {format}");
@@ -111,7 +116,7 @@ fn a_new_ledger_and_one_of_today_have_no_backup() {
 
 #[test]
 fn only_the_backups_of_the_newest_formats_stay() {
-  let home = old(migrate::KNOWN - 1);
+  let home = old(previous());
   for format in [0, 1, 2] {
     fs::write(copy(&home, format), "old").unwrap();
   }
@@ -120,7 +125,7 @@ fn only_the_backups_of_the_newest_formats_stay() {
   drop(home.ledger());
   let formats: Vec<i64> =
     backup::backups(&home.path()).iter().map(|backup| backup.format).collect();
-  assert_eq!(formats, [migrate::KNOWN - 1, 2, 1]);
+  assert_eq!(formats, [previous(), 2, 1]);
   assert!(other.exists());
   // In the future of all of them.
   assert_eq!(backup::remove_older(&home.path(), i64::MAX), backup::KEPT);
@@ -130,13 +135,13 @@ fn only_the_backups_of_the_newest_formats_stay() {
 
 #[test]
 fn without_a_backup_nothing_is_migrated() {
-  let home = old(migrate::KNOWN - 1);
+  let home = old(previous());
   // A directory is at the path of the copy.
-  let copy = copy(&home, migrate::KNOWN - 1);
+  let copy = copy(&home, previous());
   fs::create_dir(&copy).unwrap();
   let error = Ledger::open(&home.path(), Access::ReadWrite, None).unwrap_err();
   assert!(error.to_string().contains("format-"), "{error}");
-  assert_eq!(version(&home.path()), migrate::KNOWN - 1);
+  assert_eq!(version(&home.path()), previous());
   fs::remove_dir(&copy).unwrap();
   drop(home.ledger());
   assert_eq!(version(&home.path()), migrate::KNOWN);
@@ -145,7 +150,7 @@ fn without_a_backup_nothing_is_migrated() {
 #[test]
 fn openers_that_migrate_together_leave_one_backup_of_the_old_format() {
   const OPENERS: usize = 8;
-  let home = old(migrate::KNOWN - 1);
+  let home = old(previous());
   let barrier = Barrier::new(OPENERS);
   thread::scope(|scope| {
     for _ in 0..OPENERS {
@@ -155,13 +160,13 @@ fn openers_that_migrate_together_leave_one_backup_of_the_old_format() {
       });
     }
   });
-  assert_eq!(version(&copy(&home, migrate::KNOWN - 1)), migrate::KNOWN - 1);
+  assert_eq!(version(&copy(&home, previous())), previous());
   assert_eq!(version(&home.path()), migrate::KNOWN);
 }
 
 #[test]
 fn a_newer_ledger_names_who_made_it_and_the_way_back() {
-  let home = old(migrate::KNOWN - 1);
+  let home = old(previous());
   drop(home.ledger());
   let conn = Connection::open(home.path()).unwrap();
   conn.pragma_update(None, "user_version", migrate::KNOWN + 1).unwrap();
@@ -170,7 +175,7 @@ fn a_newer_ledger_names_who_made_it_and_the_way_back() {
     .unwrap();
   drop(conn);
   // The copy of the current format that the newer memfw has made.
-  fs::rename(copy(&home, migrate::KNOWN - 1), copy(&home, migrate::KNOWN)).unwrap();
+  fs::rename(copy(&home, previous()), copy(&home, migrate::KNOWN)).unwrap();
   for access in [Access::ReadOnly, Access::ReadWrite] {
     let error = Ledger::open(&home.path(), access, Some(MasterKey::new([1; 32]))).unwrap_err();
     assert!(matches!(error, StoreError::Newer { .. }), "{error:?}");

@@ -1,0 +1,229 @@
+//! Takes back that a part of an item was approved: the parts are one item again, and all of it is out of the file.
+//!
+//! The file comes first: until the ledger has joined the parts, a crash brings the approved ones back.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  Engine, EngineError, Event, EventKind, Target,
+  decisions::by_whom,
+  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  event::shown,
+  pending::{self, target_of},
+  pieces::forms_of,
+  prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
+  record::ScannedVersion,
+  undo::Undone,
+};
+use crate::{
+  failpoint::Plan,
+  files::{Fs, MemoryFile, overwrite::Change},
+  memory::{ContentHash, consecutive, line, placeholder},
+  provenance::State,
+  store::{Item, NewOp, OpKind, Pending, Writer},
+};
+
+/// Whether the parts of an item are out of its file.
+enum Joined {
+  Out,
+  /// They are not next to each other in the file.
+  Apart,
+  /// Another program wrote the file meanwhile.
+  Changed,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Joins the parts of a divided item, and takes them out of the file.
+  pub(super) fn undo_split(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Undone, EngineError> {
+    let parts = self.ledger.parts_of(&item.id)?;
+    refuse_decided(item, &parts)?;
+    let Some(target) = target_of(&self.ledger, &item.path)? else {
+      self.join_rows(item, &parts, (by, reason))?;
+      return Ok(Undone::WaitsWithoutPlace);
+    };
+    for _ in 0..ATTEMPTS {
+      // Without a file there is nothing to take out.
+      if self.files.stamp(&target)?.is_none() {
+        self.join_rows(item, &parts, (by, reason))?;
+        return Ok(Undone::WaitsWithoutPlace);
+      }
+      // Text that others wrote meanwhile is judged by itself.
+      self.catch_up(&target)?;
+      match self.join_once(&target, item, &parts, (by, reason))? {
+        Joined::Out => {
+          self.renew(&item.path)?;
+          return Ok(Undone::TakenOut);
+        }
+        Joined::Apart => {
+          let back = parts.iter().filter(|part| part.status == State::Approved);
+          let ids: Vec<&str> = back.map(|part| part.id.as_str()).collect();
+          return Err(EngineError::refused_with(
+            format!(
+              "the parts of `{}` are not next to each other in `{}` any more",
+              item.id,
+              shown(&item.path)
+            ),
+            format!("take single parts back: `memfw undo {}`", ids.join(" ")),
+          ));
+        }
+        Joined::Changed => {}
+      }
+    }
+    Err(EngineError::refused_with("others keep writing to the file", "try again"))
+  }
+
+  fn join_once(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    parts: &[Item],
+    said: (&str, Option<&str>),
+  ) -> Result<Joined, EngineError> {
+    let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
+    if !self.files.is_on_path(target, &file)? {
+      return Ok(Joined::Changed);
+    }
+    let leased = file.leased_for().is_some();
+    let started = self.clock.monotonic();
+    let bytes = file.read_all()?;
+    let plain = self.ledger.unseal(&item.id)?;
+    let row = self.ledger.file(&item.path)?;
+    if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
+      return Ok(Joined::Changed);
+    }
+    let view = self.view_known(target, row.as_ref(), bytes)?;
+    let forms = forms_of(parts, &plain, None);
+    let Some(span) = consecutive::find(&view.bytes, &view.document, &forms) else {
+      // The edit that divides it was not written, or the placeholder came back.
+      if placeholder::find(&view.bytes, &item.id, &plain).is_some() {
+        self.join_rows(item, parts, said)?;
+        pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+        return Ok(Joined::Out);
+      }
+      return Ok(Joined::Apart);
+    };
+    let may_reshape = leased && self.files.may_reshape(&target.root);
+    let before = line::slice(&view.bytes, span.clone());
+    let padded = placeholder::redact(&plain, &item.id);
+    let after = if may_reshape && is_whole(&view.bytes, &span) {
+      [placeholder::compact(&item.id).as_bytes(), line::eol(before)].concat()
+    } else if may_reshape || padded.len() == before.len() {
+      padded
+    } else {
+      return Err(EngineError::refused_with(
+        format!("this file system allows no change of length of `{}`", shown(&item.path)),
+        format!("the parts are on their own: `memfw show {}` names them", item.id),
+      ));
+    };
+    let head = view.bytes.get(..span.start).unwrap_or_default();
+    let tail = view.bytes.get(span.end..).unwrap_or_default();
+    let new = [head, &after, tail].concat();
+    let is_equal = !may_reshape;
+    let stamp = file.stamp()?;
+    let op = NewOp {
+      kind: if is_equal { OpKind::Redact } else { OpKind::Reshape },
+      path: &item.path,
+      dev: stamp.dev,
+      ino: stamp.ino,
+      offset: if is_equal { span.start as u64 } else { 0 },
+      before: if is_equal { before } else { &view.bytes },
+      after: if is_equal { &after } else { &new },
+    };
+    let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
+    let mut edit = edit.begun(self, view.hash, &op)?;
+    if leased && edit.lease_again(self, MOMENT)? != Lease::Held {
+      edit.given_up(self)?;
+      return Ok(Joined::Changed);
+    }
+    let written = if is_equal {
+      let change = Change { offset: span.start as u64, expected: before, replacement: &after };
+      self.ledger.check_place()?;
+      let (edit, done) = edit.overwrite(&[change])?;
+      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
+    } else {
+      match edit.reshape(self, &view.bytes, &new)? {
+        Rewritten::Done(edit) => Some(edit),
+        Rewritten::Changed => None,
+        Rewritten::Failed(error) => return Err(error.into()),
+      }
+    };
+    let Some(edit) = written else { return Ok(Joined::Changed) };
+    let Some(edit) = edit.on_path(self)? else { return Ok(Joined::Changed) };
+    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
+    let edit = edit.durable(self, Sync::GiveBack)?;
+    // Until here its parts are approved, and a crash restores them.
+    self.join_rows(item, parts, said)?;
+    let seen = ScannedVersion::written(edit.stamp(), leased, started);
+    let row = self.ledger.file(&item.path)?;
+    let view = self.view_known(target, row.as_ref(), new)?;
+    self.record(target, &file, &view, &seen)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    edit.finish(self)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
+    Ok(Joined::Out)
+  }
+
+  /// Joins the parts in the ledger.
+  fn join_rows(
+    &mut self,
+    item: &Item,
+    parts: &[Item],
+    (by, reason): (&str, Option<&str>),
+  ) -> Result<(), EngineError> {
+    let (plain, former) = (self.ledger.unseal(&item.id)?, self.ledger.former_state(&item.id)?);
+    let undone = |id, detail| {
+      let event = Event::new(EventKind::Undone).path(&item.path).block(id);
+      event.origin(&item.source, item.trust).detail(detail)
+    };
+    let approved = parts.iter().filter(|part| part.status == State::Approved);
+    let mut events: Vec<Event> =
+      approved.map(|part| undone(&part.id, format!("a part of {} again", item.id))).collect();
+    events.push(undone(&item.id, format!("{former} again, in one piece, {}", by_whom(by, reason))));
+    let rows: Vec<_> = events.iter().map(Event::row).collect();
+    let at = self.now();
+    self.ledger.join(&item.id, &plain, former, &rows, at)?;
+    for event in &events {
+      event.log(None);
+    }
+    Ok(())
+  }
+}
+
+/// Whether a span begins and ends with a line.
+fn is_whole(bytes: &[u8], span: &Range<usize>) -> bool {
+  let before = span.start.checked_sub(1).and_then(|at| bytes.get(at));
+  let ends = !line::eol(line::slice(bytes, span.clone())).is_empty();
+  let after = bytes.get(span.end);
+  matches!(before, None | Some(b'\n' | b'\r'))
+    && (ends || matches!(after, None | Some(b'\n' | b'\r')))
+}
+
+/// Refuses where a part is neither back nor out with a placeholder.
+fn refuse_decided(item: &Item, parts: &[Item]) -> Result<(), EngineError> {
+  for part in parts {
+    let id = &part.id;
+    match part.status {
+      State::Approved => {}
+      status if status.is_waiting() => {}
+      State::Forgotten => {
+        return Err(EngineError::refused_with(
+          format!("`{id}`, a part of `{}`, was deleted, and cannot be restored", item.id),
+          "take single parts back: `memfw undo ID`",
+        ));
+      }
+      status => {
+        return Err(EngineError::refused_with(
+          format!("`{id}`, a part of `{}`, is {status}", item.id),
+          format!("take that back first: `memfw undo {id}`"),
+        ));
+      }
+    }
+  }
+  Ok(())
+}

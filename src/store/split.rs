@@ -1,0 +1,229 @@
+//! Divides an item into parts that are items of their own, and joins them again.
+//!
+//! The bytes of a divided item are only in its parts, so that a part that is deleted is deleted.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{
+  Durability, ExceptionKey, Item, Ledger, Micros, NewEvent, NewItem, StoreError,
+  column::{self, path_bytes, word},
+  error::Fault,
+  event, exception,
+  fresh_seal::seal_fresh,
+  item::{ITEMS, item_row},
+  quarantine,
+};
+use crate::{
+  detect::Code,
+  memory::{BlockId, ContentHash},
+  provenance::State,
+  seal::{MasterKey, Purpose, SealContext},
+};
+
+/// What an item is a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartOf {
+  /// The divided item.
+  pub id: BlockId,
+  /// The offset in the text of that item, in bytes.
+  pub offset: u64,
+  /// Whether it begins or ends within a line.
+  pub is_inline: bool,
+}
+
+/// A part about to become an item.
+#[derive(Clone, Debug)]
+pub struct NewPart<'a> {
+  /// The item; its `n` is ignored.
+  pub item: NewItem<'a>,
+  /// What it is a part of.
+  pub of: PartOf,
+  /// The hashes and the contexts of its approval; `None` if it waits.
+  pub approval: Option<Vec<(ContentHash, ContentHash)>>,
+}
+
+/// A person's decision about the parts of an item.
+#[derive(Clone, Copy, Debug)]
+pub struct PartDecision<'a> {
+  /// Who decided.
+  pub by: &'a str,
+  /// Why.
+  pub reason: &'a str,
+  /// The codes that are excused in the approved parts.
+  pub codes: &'a [Code],
+  /// When.
+  pub at: Micros,
+  /// Until when the approval applies to new copies; `None` for ever.
+  pub until: Option<Micros>,
+}
+
+impl Ledger {
+  /// Divides an item that waits into parts, of which some are approved, with the events, in one transaction. The file
+  /// does not have their text yet: the item is awaited.
+  pub fn split(
+    &mut self,
+    id: &BlockId,
+    parts: &[NewPart<'_>],
+    decision: &PartDecision<'_>,
+    events: &[NewEvent],
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, key| {
+      let key = key.ok_or(StoreError::NoKey)?;
+      for part in parts {
+        insert(tx, key, part, decision)?;
+      }
+      tx.prepare_cached(
+        "UPDATE quarantine SET former = status, status = ?2, sealed = NULL, awaited = 1, due = 0,
+           reviewed_at = ?3, reviewed_by = ?4
+         WHERE id = ?1",
+      )?
+      .execute(params![id.as_str(), State::Split.as_str(), decision.at, decision.by])?;
+      event::append(tx, events, decision.at)?;
+      Ok(())
+    })
+  }
+
+  /// The parts of a divided item, in the order of its text.
+  pub fn parts_of(&self, id: &BlockId) -> Result<Vec<Item>, StoreError> {
+    self.read(|conn| {
+      let sql = format!("SELECT * FROM ({ITEMS}) WHERE part_of = ?1 ORDER BY part_offset");
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows = statement.query_map([id.as_str()], item_row)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The ids of earlier parts with these bytes that were joined again: their placeholders may still be in copies of
+  /// the file.
+  pub fn joined_parts(&self, path: &Path, hash: ContentHash) -> Result<Vec<BlockId>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id FROM quarantine
+         WHERE hash = ?1 AND path = ?2 AND status = 'forgotten' AND reviewed_by IS NULL
+         ORDER BY n",
+      )?;
+      Ok(column::ids(&mut statement, params![hash.0, path_bytes(path)])?)
+    })
+  }
+
+  /// Joins the parts of an item, whose bytes are `plain`: it waits again in this state, with the events. The approvals
+  /// of its parts end.
+  pub fn join(
+    &mut self,
+    id: &BlockId,
+    plain: &[u8],
+    state: State,
+    events: &[NewEvent],
+    at: Micros,
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, key| {
+      let key = key.ok_or(StoreError::NoKey)?;
+      for table in ["exception", "exception_context"] {
+        let sql = format!(
+          "DELETE FROM {table} WHERE item IN (SELECT id FROM quarantine WHERE part_of = ?1)"
+        );
+        tx.prepare_cached(&sql)?.execute([id.as_str()])?;
+      }
+      release(tx, id, "1")?;
+      let (path, hash) = tx
+        .prepare_cached("SELECT coalesce(sealed_for, path), hash FROM quarantine WHERE id = ?1")?
+        .query_row([id.as_str()], |row| Ok((column::path(row, 0)?, column::hash(row, 1)?)))?;
+      let context = SealContext {
+        purpose: Purpose::Quarantine,
+        id: id.as_str(),
+        path: path_bytes(&path),
+        hash,
+      };
+      tx.prepare_cached(
+        "UPDATE quarantine SET status = ?2, sealed = ?3, awaited = 0, reviewed_at = NULL,
+           reviewed_by = NULL
+         WHERE id = ?1",
+      )?
+      .execute(params![id.as_str(), state.as_str(), seal_fresh(key, &context, plain)?])?;
+      event::append(tx, events, at)?;
+      Ok(())
+    })
+  }
+}
+
+/// Ends the parts of an item that has its whole text again: they have no bytes, and the lazy pass removes their
+/// placeholders. Those that a `condition` does not choose become items like others.
+pub(super) fn release(
+  conn: &Connection,
+  id: &BlockId,
+  condition: &str,
+) -> Result<(), rusqlite::Error> {
+  let sql = format!(
+    "UPDATE quarantine SET status = 'forgotten', sealed = NULL, due = 0, request = NULL,
+       reviewed_at = NULL, reviewed_by = NULL, awaited = 0
+     WHERE part_of = ?1 AND {condition}"
+  );
+  conn.prepare_cached(&sql)?.execute([id.as_str()])?;
+  conn
+    .prepare_cached("UPDATE quarantine SET part_of = NULL, part_offset = NULL WHERE part_of = ?1")?
+    .execute([id.as_str()])?;
+  Ok(())
+}
+
+fn insert(
+  conn: &Connection,
+  key: &MasterKey,
+  part: &NewPart<'_>,
+  decision: &PartDecision<'_>,
+) -> Result<(), Fault> {
+  let NewPart { item, of, approval } = part;
+  let id = item.id.as_str();
+  let hash = ContentHash::of(item.bytes);
+  // A part that was joined again gets its row back.
+  let before: Option<u32> = conn
+    .prepare_cached("SELECT n FROM quarantine WHERE id = ?1 AND status = 'forgotten'")?
+    .query_row([id], |row| row.get(0))
+    .optional()?;
+  if before.is_some() {
+    conn.prepare_cached("DELETE FROM quarantine WHERE id = ?1")?.execute([id])?;
+  }
+  let mut taken =
+    conn.prepare_cached("SELECT 1 FROM quarantine WHERE hash = ?1 AND path = ?2 AND n = ?3")?;
+  let mut n = before.unwrap_or_default();
+  while taken.exists(params![hash.0, path_bytes(item.path), n])? {
+    n = n.saturating_add(1);
+  }
+  drop(taken);
+  let new = NewItem { n, ..item.clone() };
+  quarantine::come(conn, key, &new, hash, decision.at)?;
+  let status = if approval.is_some() { State::Approved } else { item.status };
+  let reviewed = approval.as_ref().map(|_| (decision.at, decision.by));
+  conn
+    .prepare_cached(
+      "UPDATE quarantine SET part_of = ?2, part_offset = ?3, part_inline = ?4, status = ?5,
+         former = ?6, reviewed_at = ?7, reviewed_by = ?8
+       WHERE id = ?1",
+    )?
+    .execute(params![
+      id,
+      of.id.as_str(),
+      of.offset as i64,
+      of.is_inline,
+      status.as_str(),
+      item.status.as_str(),
+      reviewed.map(|(at, _)| at),
+      reviewed.map(|(_, by)| by),
+    ])?;
+  for (hash, context) in approval.iter().flatten() {
+    let key = ExceptionKey { hash: *hash, item: Some(item.id.clone()) };
+    let PartDecision { reason, codes, at, until, .. } = *decision;
+    exception::insert(conn, &key, *context, codes, (reason, at, until))?;
+  }
+  Ok(())
+}
+
+/// The ids of the parts of a divided item, in the order of its text.
+pub(super) fn part_ids(conn: &Connection, id: &BlockId) -> rusqlite::Result<Vec<BlockId>> {
+  conn
+    .prepare_cached("SELECT id FROM quarantine WHERE part_of = ?1 ORDER BY part_offset")?
+    .query_map([id.as_str()], |row| word(row, 0))?
+    .collect()
+}
