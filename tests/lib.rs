@@ -54,6 +54,7 @@ mod outage;
 mod output;
 mod overview;
 mod packages;
+mod parts;
 #[cfg(all(debug_assertions, linux))]
 mod powerloss;
 mod race;

@@ -138,6 +138,14 @@ fn decide(checked: &mut Checked) {
   checked.run("policy-withdraw", &["policy", "withdraw", "--json", id(0)]);
   checked.guarded.settle();
   checked.run("decide", &["quarantine", "add", "--json", "MEMORY.md:3"]);
+  let many = format!("{}  and {}", poison(9), poison(9).trim_start_matches("- "));
+  checked.add(&many);
+  eventually("it waits", || checked.guarded.waiting().len() > 3);
+  let last = checked.guarded.waiting().pop().unwrap()["id"].as_str().unwrap().to_owned();
+  checked.run("show", &["show", "--parts", "--json", &last]);
+  checked.run("decide", &["approve", "--sentences", "1", "--json", &last]);
+  checked.run("show", &["show", "--json", &last]);
+  checked.run("list", &["list", "--json"]);
   checked.run("export", &["quarantine", "export"]);
   checked.run("export", &["quarantine", "export", "--with-text"]);
   checked.run("explain", &["explain", "--json", id(2)]);

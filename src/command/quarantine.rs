@@ -10,6 +10,7 @@ mod filter;
 mod in_file;
 mod list;
 mod loss;
+mod parts;
 pub mod review;
 
 pub use args::{
@@ -72,7 +73,10 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
       decide(context, &args.items, &said, add)
     }
     QuarantineCommand::Approve(args) => {
-      let until = args.days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
+      if let Some((unit, chosen)) = parts::of(&args) {
+        return parts::approve(context, &args, unit, chosen);
+      }
+      let until = until(args.days);
       let said = Said { until, at_end: args.at_end, ..Said::of(&args.choose) };
       decide_chosen(context, &args.choose, &said, ("approve", approve))
     }
@@ -83,6 +87,11 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
+}
+
+/// The end of an approval for so many days.
+fn until(days: Option<u32>) -> Option<i64> {
+  days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY))
 }
 
 /// Lists everything that waits for a person, also flagged blocks, which are in their files.
@@ -118,6 +127,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
       None => vec![],
     };
     let near = text.as_ref().and_then(|text| likeness.of(&item, &lossy(text)));
+    let text_bytes = text.as_ref().map(|bytes| bytes.as_slice());
     if args.json {
       let mut value = to_json(&item);
       if let Some(object) = value.as_object_mut() {
@@ -127,11 +137,20 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
         let copies = copies.iter().map(copies::Copy::to_json).collect();
         object.insert("copies".to_owned(), Value::Array(copies));
         object.insert("nearest".to_owned(), likeness.to_json(near.as_ref()));
+        if item.status == State::Split {
+          let parts = ledger.parts_of(&item.id)?;
+          let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
+          object.insert("parts".to_owned(), json!(ids));
+        }
+        if let Some(text) = text_bytes.filter(|_| args.parts) {
+          object.extend(parts::to_json(text).map(|(key, value)| (key.to_owned(), value)));
+        }
       }
       shown_items.push(value);
     } else {
       let like = near.as_ref().and_then(|near| likeness.line(near));
-      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies, like)?;
+      let about = About { copies: &copies, like, parts: parts::rows(&ledger, &item)? };
+      print(context, &item, text_bytes, about, args.parts)?;
     }
   }
   if args.json {
@@ -140,12 +159,20 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
   Ok(Status::Yes)
 }
 
+/// What is known beyond an item and its text.
+struct About<'a> {
+  copies: &'a [Copy],
+  like: Option<String>,
+  /// Rows about its parts.
+  parts: Vec<String>,
+}
+
 fn print(
   context: &Context,
   item: &Item,
   text: Option<&[u8]>,
-  copies: &[Copy],
-  like: Option<String>,
+  About { copies, like, parts: rows_of_parts }: About<'_>,
+  are_parts_numbered: bool,
 ) -> Result<(), Failure> {
   let out = &context.out;
   let now = SystemClock.now();
@@ -182,6 +209,9 @@ fn print(
   if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
     out.line(&format!("  review  {} by {}", time::short(at, now), terminal(by)))?;
   }
+  for row in rows_of_parts {
+    out.line(&row)?;
+  }
   for code in &item.codes {
     out.line(&format!("  why     {code}: {}", code.title()))?;
   }
@@ -191,11 +221,12 @@ fn print(
   if let Some(like) = like {
     out.line(&format!("  like    {}", terminal(like)))?;
   }
+  let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
   match text {
+    Some(text) if are_parts_numbered => parts::print(context, item, text, columns)?,
     Some(text) => {
       out.line("  text")?;
       // A person who approves the text must have seen all of it, so long lines are wrapped.
-      let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
       let (rows, left) = Preview::new(text, &[]).rows(columns, usize::MAX, false);
       for row in rows {
         out.line(&format!("    {} {row}", out.paint(Style::Dim, "|")))?;
@@ -342,6 +373,10 @@ fn to_json(item: &Item) -> Value {
   // Approved, but not yet back in its file.
   if item.awaited {
     value.insert("awaited".to_owned(), Value::Bool(true));
+  }
+  if let Some(part) = &item.part {
+    value.insert("part_of".to_owned(), json!(part.id.as_str()));
+    value.insert("part_offset".to_owned(), json!(part.offset));
   }
   value.into()
 }

@@ -14,7 +14,6 @@ use super::{
   pieces::forms_of,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
-  undo::Undone,
 };
 use crate::{
   failpoint::Plan,
@@ -34,31 +33,31 @@ enum Joined {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Joins the parts of a divided item, and takes them out of the file.
+  /// Joins the parts of a divided item, and takes them out of the file. Returns whether its placeholder is there.
   pub(super) fn undo_split(
     &mut self,
     item: &Item,
     by: &str,
     reason: Option<&str>,
-  ) -> Result<Undone, EngineError> {
+  ) -> Result<bool, EngineError> {
     let parts = self.ledger.parts_of(&item.id)?;
     refuse_decided(item, &parts)?;
     let Some(target) = target_of(&self.ledger, &item.path)? else {
       self.join_rows(item, &parts, (by, reason))?;
-      return Ok(Undone::WaitsWithoutPlace);
+      return Ok(false);
     };
     for _ in 0..ATTEMPTS {
       // Without a file there is nothing to take out.
       if self.files.stamp(&target)?.is_none() {
         self.join_rows(item, &parts, (by, reason))?;
-        return Ok(Undone::WaitsWithoutPlace);
+        return Ok(false);
       }
       // Text that others wrote meanwhile is judged by itself.
       self.catch_up(&target)?;
       match self.join_once(&target, item, &parts, (by, reason))? {
         Joined::Out => {
           self.renew(&item.path)?;
-          return Ok(Undone::TakenOut);
+          return Ok(true);
         }
         Joined::Apart => {
           let back = parts.iter().filter(|part| part.status == State::Approved);

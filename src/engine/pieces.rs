@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::landing::Restore;
+use super::EngineError;
 use crate::{
   detect::{Code, Finding, KeptFindings},
   judging::{spans::overlaps, view::View},
@@ -74,13 +74,13 @@ fn compact(text: &[u8], id: &BlockId) -> Vec<u8> {
 }
 
 /// Marks the first and the last part as inline where the place of the whole begins or ends within a line.
-pub(super) fn mark_ends(pieces: &mut [Piece], file: &[u8], restore: &Restore) {
-  let before = restore.offset.checked_sub(1).and_then(|at| file.get(at));
-  let after = file.get(restore.offset + restore.before.len());
+pub(super) fn mark_ends(pieces: &mut [Piece], file: &[u8], (offset, placeholder): (usize, &[u8])) {
+  let before = offset.checked_sub(1).and_then(|at| file.get(at));
+  let after = file.get(offset + placeholder.len());
   if let Some(first) = pieces.first_mut() {
     first.is_inline |= !matches!(before, None | Some(b'\n' | b'\r'));
   }
-  let ends = line::eol(&restore.before).is_empty() && !matches!(after, None | Some(b'\n' | b'\r'));
+  let ends = line::eol(placeholder).is_empty() && !matches!(after, None | Some(b'\n' | b'\r'));
   if let Some(last) = pieces.last_mut() {
     last.is_inline |= ends;
   }
@@ -154,4 +154,15 @@ pub(super) fn codes_of(item: &Item, found: &[Finding], piece: &Piece) -> Vec<Cod
   let is_in = |code: &Code| within(found, piece).any(|one| one.code == *code);
   let codes: Vec<Code> = item.codes.iter().copied().filter(is_in).collect();
   if codes.is_empty() { item.codes.clone() } else { codes }
+}
+
+/// Refuses a decision about an item whose parts are items of their own.
+pub(super) fn refuse_divided(item: &Item) -> Result<(), EngineError> {
+  if item.status != State::Split {
+    return Ok(());
+  }
+  Err(EngineError::refused_with(
+    format!("`{}` is divided already", item.id),
+    format!("decide about its parts, which `memfw show {0}` names, or `memfw undo {0}`", item.id),
+  ))
 }

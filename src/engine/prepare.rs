@@ -8,12 +8,13 @@ use super::{
   Engine, EngineError, Hint, Outcome, Target,
   edit::{Lease, lease_within},
   event::shown,
+  pending,
 };
 use crate::{
   files::{Fs, MemoryFile, Refusal, Touch},
   memory::ContentHash,
   os::WriteLock,
-  store::{FileRow, Ledger},
+  store::{FileRow, Item, Ledger, Pending},
 };
 
 /// How long to wait for a file that another program has open, when a person asked for something.
@@ -73,6 +74,35 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(PAUSE);
     }
+  }
+
+  /// The error when approved bytes could not be written. If the approval is durable already, the daemon
+  /// continues.
+  pub(super) fn not_back_yet(
+    &mut self,
+    item: &Item,
+    error: EngineError,
+    decided: bool,
+  ) -> Result<EngineError, EngineError> {
+    let of_file = matches!(
+      error,
+      EngineError::Fs(_)
+        | EngineError::Open(_)
+        | EngineError::Root(_)
+        | EngineError::Refused { .. }
+    );
+    if !decided || !of_file {
+      return Ok(error);
+    }
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    let hint = format!(
+      "`{}` is approved: the daemon restores it as soon as its file can be written",
+      item.id
+    );
+    Ok(match error {
+      EngineError::Refused { error, .. } => EngineError::refused_with(error, hint),
+      error => EngineError::refused_with(error.to_string(), hint),
+    })
   }
 
   /// Opens a file with its lease, if the file system has leases; `None` while another program has the file

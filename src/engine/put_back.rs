@@ -152,35 +152,6 @@ impl<F: Fs> Engine<F> {
     Ok(Placed::NextWrite)
   }
 
-  /// The error when approved bytes could not be written. If the approval is durable already, the daemon
-  /// continues.
-  pub(super) fn not_back_yet(
-    &mut self,
-    item: &Item,
-    error: EngineError,
-    decided: bool,
-  ) -> Result<EngineError, EngineError> {
-    let of_file = matches!(
-      error,
-      EngineError::Fs(_)
-        | EngineError::Open(_)
-        | EngineError::Root(_)
-        | EngineError::Refused { .. }
-    );
-    if !decided || !of_file {
-      return Ok(error);
-    }
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    let hint = format!(
-      "`{}` is approved: the daemon restores it as soon as its file can be written",
-      item.id
-    );
-    Ok(match error {
-      EngineError::Refused { error, .. } => EngineError::refused_with(error, hint),
-      error => EngineError::refused_with(error.to_string(), hint),
-    })
-  }
-
   /// Brings back an item that no person has decided about, in the name of `word`. Does not wait for
   /// other programs; returns whether it is still to be done.
   pub(super) fn release(

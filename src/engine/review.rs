@@ -14,6 +14,7 @@ use super::{
   edit::Locked,
   event::shown,
   pending::{self, target_of},
+  pieces::refuse_divided,
   prepare::PATIENCE,
   redact::Redacted,
 };
@@ -279,15 +280,4 @@ impl<F: Fs> Engine<F> {
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
-}
-
-/// Refuses a decision about an item whose parts are items of their own.
-pub(super) fn refuse_divided(item: &Item) -> Result<(), EngineError> {
-  if item.status != State::Split {
-    return Ok(());
-  }
-  Err(EngineError::refused_with(
-    format!("`{}` is divided already", item.id),
-    format!("decide about its parts, which `memfw show {0}` names, or `memfw undo {0}`", item.id),
-  ))
 }

@@ -17,10 +17,11 @@ use super::{
   event::shown,
   landing::{Restore, beside_in, misplaced},
   pending::target_of,
-  pieces::{Piece, codes_of, fill, findings_of, forms, mark_ends, pieces_of, placed, read},
+  pieces::{
+    Piece, codes_of, fill, findings_of, forms, mark_ends, pieces_of, placed, read, refuse_divided,
+  },
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
-  review::refuse_divided,
 };
 use crate::{
   detect::Layer,
@@ -162,7 +163,7 @@ impl<F: Fs> Engine<F> {
       // It is a copy of the placeholder.
       return Ok(true);
     }
-    mark_ends(&mut pieces, &view.bytes, &restore);
+    mark_ends(&mut pieces, &view.bytes, (restore.offset, &restore.before));
     fill(&mut pieces, &plain, (is_full, may_reshape)).map_err(|()| too_short(&item))?;
     let after: Vec<u8> = pieces.iter().flat_map(|piece| piece.form.iter().copied()).collect();
     let end = restore.offset + restore.before.len();

@@ -59,7 +59,8 @@ impl<F: Fs> Engine<F> {
     let last = last.ok_or_else(|| EngineError::refused("nobody has decided anything yet"))?;
     let item = self.ledger.item(&last)?;
     let undone = match item.status {
-      State::Split => self.undo_split(&item, by, reason)?,
+      State::Split if self.undo_split(&item, by, reason)? => Undone::TakenOut,
+      State::Split => Undone::WaitsWithoutPlace,
       State::Approved if item.part.as_ref().is_some_and(|part| part.is_inline) => {
         let whole = item.part.as_ref().map(|part| part.id.to_string()).unwrap_or_default();
         return Err(EngineError::refused_with(

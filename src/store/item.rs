@@ -10,9 +10,11 @@ use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, OriginRecord, PartOf, StoreError, baseline, column,
+  Durability, Ledger, Micros, NewEvent, OriginRecord, StoreError, baseline, column,
   column::{path_bytes, word},
-  event, id, request, split,
+  event, id,
+  part_of::{self, PartOf},
+  request,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
@@ -205,7 +207,7 @@ impl Ledger {
 
   /// The bytes of a divided item, from its parts; `None` if it has none, or a part was deleted.
   fn joined(&self, id: &BlockId) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
-    let parts = self.read(|conn| Ok(split::part_ids(conn, id)?))?;
+    let parts = self.read(|conn| Ok(part_of::part_ids(conn, id)?))?;
     let mut joined = (!parts.is_empty()).then(|| Zeroizing::new(Vec::new()));
     for part in parts {
       match (self.unseal(&part), &mut joined) {

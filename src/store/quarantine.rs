@@ -11,7 +11,7 @@ use super::{
   error::Fault,
   event,
   fresh_seal::seal_fresh,
-  op, split,
+  op, part_of,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
@@ -282,7 +282,7 @@ fn come_back(
   let occurrences = existing.occurrences.saturating_add(1);
   if existing.status == State::Split {
     // It has its whole text again, and its parts must not wait as well.
-    split::release(conn, &existing.id, "status IN ('quarantined', 'held')")?;
+    part_of::release(conn, &existing.id, "status IN ('quarantined', 'held')")?;
   }
   conn
     .prepare_cached(

@@ -9,11 +9,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
   Durability, ExceptionKey, Item, Ledger, Micros, NewEvent, NewItem, StoreError,
-  column::{self, path_bytes, word},
+  column::{self, path_bytes},
   error::Fault,
   event, exception,
   fresh_seal::seal_fresh,
   item::{ITEMS, item_row},
+  part_of::{PartOf, release},
   quarantine,
 };
 use crate::{
@@ -22,17 +23,6 @@ use crate::{
   provenance::State,
   seal::{MasterKey, Purpose, SealContext},
 };
-
-/// What an item is a part of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartOf {
-  /// The divided item.
-  pub id: BlockId,
-  /// The offset in the text of that item, in bytes.
-  pub offset: u64,
-  /// Whether it begins or ends within a line.
-  pub is_inline: bool,
-}
 
 /// A part about to become an item.
 #[derive(Clone, Debug)]
@@ -149,25 +139,6 @@ impl Ledger {
   }
 }
 
-/// Ends the parts of an item that has its whole text again: they have no bytes, and the lazy pass removes their
-/// placeholders. Those that a `condition` does not choose become items like others.
-pub(super) fn release(
-  conn: &Connection,
-  id: &BlockId,
-  condition: &str,
-) -> Result<(), rusqlite::Error> {
-  let sql = format!(
-    "UPDATE quarantine SET status = 'forgotten', sealed = NULL, due = 0, request = NULL,
-       reviewed_at = NULL, reviewed_by = NULL, awaited = 0
-     WHERE part_of = ?1 AND {condition}"
-  );
-  conn.prepare_cached(&sql)?.execute([id.as_str()])?;
-  conn
-    .prepare_cached("UPDATE quarantine SET part_of = NULL, part_offset = NULL WHERE part_of = ?1")?
-    .execute([id.as_str()])?;
-  Ok(())
-}
-
 fn insert(
   conn: &Connection,
   key: &MasterKey,
@@ -218,12 +189,4 @@ fn insert(
     exception::insert(conn, &key, *context, codes, (reason, at, until))?;
   }
   Ok(())
-}
-
-/// The ids of the parts of a divided item, in the order of its text.
-pub(super) fn part_ids(conn: &Connection, id: &BlockId) -> rusqlite::Result<Vec<BlockId>> {
-  conn
-    .prepare_cached("SELECT id FROM quarantine WHERE part_of = ?1 ORDER BY part_offset")?
-    .query_map([id.as_str()], |row| word(row, 0))?
-    .collect()
 }

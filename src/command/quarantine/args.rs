@@ -4,6 +4,7 @@
 use clap::{Args as ClapArgs, Subcommand};
 
 use super::filter::FilterArgs;
+use crate::memory::parts::Numbers;
 
 /// `memfw quarantine`
 #[derive(Clone, Debug, ClapArgs)]
@@ -71,6 +72,10 @@ pub struct QuarantineShowArgs {
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
 
+  /// Number the lines and sentences, for `approve --lines` and `--sentences`
+  #[arg(long)]
+  pub parts: bool,
+
   /// Print JSON
   #[arg(long)]
   pub json: bool,
@@ -91,6 +96,14 @@ pub struct QuarantineApproveArgs {
   /// Append it where its place is gone or has changed
   #[arg(long)]
   pub at_end: bool,
+
+  /// Restore only these lines of one item, such as `1,3-4`
+  #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["at_end", "sentences"])]
+  pub lines: Option<Numbers>,
+
+  /// Restore only these sentences of one item
+  #[arg(long, value_name = "NUMBERS", conflicts_with = "at_end")]
+  pub sentences: Option<Numbers>,
 }
 
 /// `memfw undo` and `memfw quarantine undo`

@@ -13,7 +13,7 @@ use crate::{
   },
   engine::event::{rounded, shown},
   judging::origin::can_be_allowed,
-  memory::{BlockId, line, placeholder},
+  memory::{BlockId, line, parts::Unit, placeholder},
   provenance::{Attestation, Source, State, Trust},
   store::{Item, Ledger, StoreError},
   terminal::escape::terminal,
@@ -148,6 +148,13 @@ impl Card {
   /// The finding codes of the item.
   pub fn codes(&self) -> Vec<Code> {
     self.reasons.iter().map(|reason| reason.code).collect()
+  }
+
+  /// Into what the text can be divided first: its lines, or the sentences of its only line. `None` where neither has
+  /// two, or the text is in its file or decided.
+  pub fn unit(&self) -> Option<Unit> {
+    let text = self.text.as_ref().filter(|_| !self.in_file && self.status.is_waiting())?;
+    [Unit::Line, Unit::Sentence].into_iter().find(|unit| unit.of(text).len() > 1)
   }
 
   /// The file, escaped.

@@ -6,6 +6,7 @@
 
 pub mod card;
 pub mod keyboard;
+pub mod part;
 pub mod screen;
 pub mod session;
 
@@ -16,6 +17,7 @@ use super::{
   filter::{FilterArgs, Unless, chosen},
   in_file::FlaggedTexts,
   list::{nothing, strongest, words},
+  parts::carry_out,
 };
 use crate::{
   app::{context::Context, exit::Status},
@@ -230,6 +232,12 @@ impl Review<'_> {
     match act {
       Act::Approve { id, reason } => {
         approve(engine, id.as_str(), word(reason.as_deref())).map(done)
+      }
+      Act::ApprovePart { id, chosen } => {
+        let done = carry_out(engine, id.as_str(), (chosen.unit, &chosen.numbers), word(None))?;
+        let parts = engine.ledger().parts_of(id)?;
+        let waiting = parts.into_iter().filter(|part| part.status.is_waiting());
+        Ok((done.line, Became::Divided(waiting.map(|part| part.id).collect())))
       }
       Act::Reject { id, reason } => reject(engine, id.as_str(), word(reason.as_deref())).map(done),
       Act::TakeOut { id, reason } => add(engine, id.as_str(), word(reason.as_deref())).map(done),

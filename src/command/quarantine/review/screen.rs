@@ -44,6 +44,11 @@ pub struct Look {
 }
 
 impl Look {
+  /// The columns that are left after so many.
+  pub(super) fn columns_at(self, spaces: usize) -> usize {
+    self.columns().saturating_sub(spaces)
+  }
+
   fn columns(self) -> usize {
     self.columns.clamp(COLUMNS.0, COLUMNS.1)
   }
@@ -105,6 +110,9 @@ pub fn keys(card: &Card, look: Look, can_repeat: bool) -> String {
     keys.extend([("a", "approve"), ("r", if card.in_file { "take out" } else { "reject" })]);
   } else {
     keys.push(("u", "undo"));
+  }
+  if card.unit().is_some() {
+    keys.push(("p", "part"));
   }
   if can_repeat {
     keys.push(("R", "repeat"));
@@ -191,6 +199,12 @@ fn what_keys_do(card: &Card, look: Look) -> Vec<String> {
   let all = [
     ("a", "approve", approve),
     ("r", out, why),
+    (
+      "p",
+      "part",
+      "some lines or sentences are fine: asks which, and they are restored; the rest stays out, as items of its \
+       own",
+    ),
     (
       "R",
       "repeat",

@@ -9,11 +9,12 @@ use std::{collections::HashSet, path::PathBuf};
 
 use super::{
   card::Card,
+  part::{self, Answer, Chosen},
   screen::{self, Look},
 };
 use crate::{
   detect::Code,
-  memory::BlockId,
+  memory::{BlockId, parts::Unit},
   provenance::Source,
   terminal::output::{Style, count},
 };
@@ -47,6 +48,13 @@ pub enum Act {
     id: BlockId,
     /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
+  },
+  /// Put a part of the item back.
+  ApprovePart {
+    /// The item.
+    id: BlockId,
+    /// The part.
+    chosen: Chosen,
   },
   /// Reject the item.
   Reject {
@@ -105,6 +113,8 @@ impl Like {
 pub enum Became {
   /// It is decided, and has this id now.
   Decided(BlockId),
+  /// It was divided: a part of it is decided, and these parts wait.
+  Divided(Vec<BlockId>),
   /// Its decision was taken back.
   Open,
   /// Nothing about it was decided.
@@ -137,6 +147,10 @@ enum Ask {
   AllowReason(Vec<Code>),
   /// For how long to allow them.
   Days(Vec<Code>, Option<String>),
+  /// Which lines or sentences come back.
+  Part(Unit),
+  /// Whether this choice is meant.
+  PartChosen(Chosen),
   /// Whether to decide alike about these.
   Repeat(Vec<BlockId>),
 }
@@ -221,7 +235,7 @@ impl Session {
         }
       },
       'u' if is_decided => Step::Do(Act::Undo { id }),
-      'a' | 'r' | 's' if is_decided => Step::Show(self.keys()),
+      'a' | 'r' | 's' | 'p' if is_decided => Step::Show(self.keys()),
       'a' => {
         let step = self.asks(Ask::Reason, "Why is it fine? (Enter: no reason; - not now) ");
         if rest.is_empty() { step } else { self.line(rest) }
@@ -233,6 +247,10 @@ impl Session {
         Step::Show(format!("{id}: later\n\n"))
       }
       's' => self.ask_codes(),
+      'p' => {
+        let step = self.ask_part(card.unit());
+        if rest.is_empty() || self.ask == Ask::Verb { step } else { self.line(rest) }
+      }
       't' => {
         let place = (self.at + 1, self.ids.len());
         let shown = screen::screen(card, place, self.look, true);
@@ -301,6 +319,18 @@ impl Session {
         }
         _ => Step::Show(self.keys()),
       },
+      Ask::Part(unit) => match part::answer(card, unit, line, self.look) {
+        _ if line.is_empty() => Step::Show(self.keys()),
+        Ok(Answer::Other(unit)) => self.ask_part(Some(unit)),
+        Ok(Answer::Chosen(chosen, question)) => self.asks(Ask::PartChosen(chosen), &question),
+        Err(why) => {
+          self.asks(Ask::Part(unit), &format!("{why}.\nWhich {}s? (- not now) ", unit.as_str()))
+        }
+      },
+      Ask::PartChosen(chosen) if matches!(line, "y" | "Y" | "yes") => {
+        Step::Do(Act::ApprovePart { id: card.id.clone(), chosen })
+      }
+      Ask::PartChosen(_) => Step::Show(self.keys()),
       Ask::AllowReason(codes) => {
         self.asks(Ask::Days(codes, reason), "For how many days? (Enter: for good; - not now) ")
       }
@@ -328,6 +358,13 @@ impl Session {
         if let Some(at) = self.ids.get_mut(self.at) {
           *at = id;
         }
+        self.next();
+      }
+      Became::Divided(parts) => {
+        self.decided.extend(self.ids.get(self.at).cloned());
+        // What stays out is the next to decide about.
+        let at = self.ids.len().min(self.at + 1);
+        self.ids.splice(at..at, parts);
         self.next();
       }
       Became::Open => {
@@ -391,6 +428,20 @@ impl Session {
     Step::Show(question.to_owned())
   }
 
+  fn ask_part(&mut self, unit: Option<Unit>) -> Step {
+    let Some(card) = &self.card else { return Step::Show(String::new()) };
+    let Some(unit) = unit else {
+      let why = if card.in_file {
+        "All of it is in its file."
+      } else {
+        "It is one sentence, or its text is not available."
+      };
+      return Step::Show(format!("{why}\n{}", self.keys()));
+    };
+    let question = part::question(card, unit, self.look);
+    self.asks(Ask::Part(unit), &question)
+  }
+
   fn ask_codes(&mut self) -> Step {
     let Some(card) = &self.card else { return Step::Show(String::new()) };
     let codes = card.to_allow();
@@ -427,7 +478,7 @@ fn again(act: &Act, id: BlockId) -> Act {
     Act::Approve { reason, .. } => Act::Approve { id, reason: reason.clone() },
     Act::TakeOut { reason, .. } => Act::TakeOut { id, reason: reason.clone() },
     Act::Reject { reason, .. } => Act::Reject { id, reason: reason.clone() },
-    Act::Undo { .. } | Act::Allow { .. } => act.clone(),
+    Act::Undo { .. } | Act::Allow { .. } | Act::ApprovePart { .. } => act.clone(),
   }
 }
 
