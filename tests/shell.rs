@@ -6,7 +6,11 @@ use memfw::command::Args;
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
 /// Helps that are longer than a screen of 24 lines, and why.
-const LONG: &[(&str, &str)] = &[("memfw eval", "it is a tool for those who change memfw")];
+const LONG: &[(&str, &str)] = &[
+  ("memfw eval", "it is a tool for those who change memfw"),
+  ("memfw approve", "it has filters for many items, and options for a part of one"),
+  ("memfw quarantine approve", "it is its long form"),
+];
 
 /// The tree of commands that a person sees, as they are typed.
 fn commands() -> Vec<(String, clap::Command)> {
