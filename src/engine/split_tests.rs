@@ -83,7 +83,7 @@ fn bare(world: &World) -> String {
   let mut out = String::new();
   for line in text.split_inclusive('\n') {
     match line.find(" <!-- memfw:").filter(|at| !line[*at..].contains("quarantined")) {
-      Some(at) => out.push_str(&format!("{}\n", &line[..at])),
+      Some(at) => out.extend([&line[..at], "\n"]),
       None => out.push_str(line),
     }
   }

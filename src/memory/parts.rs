@@ -170,7 +170,7 @@ fn sentence_end(text: &[u8], line: &Range<usize>, from: usize) -> Option<usize> 
   let mut at = from + lead(text, &(from..line.end));
   while at < line.end {
     let rest = line::slice(text, at..line.end);
-    let wide = [&"。"[..], "！", "？"].into_iter().find(|sign| rest.starts_with(sign.as_bytes()));
+    let wide = ["。", "！", "？"].into_iter().find(|sign| rest.starts_with(sign.as_bytes()));
     let is_wide = wide.is_some();
     let ends = is_wide || matches!(rest.first(), Some(b'.' | b'!' | b'?'));
     at += wide.map_or(1, str::len);
@@ -201,7 +201,7 @@ fn ends_sentence(text: &[u8]) -> bool {
   let closes = |byte: &u8| matches!(byte, b'"' | b'\'' | b')' | b']' | b'*' | b'_');
   let end = bare.iter().rposition(|byte| !closes(byte)).map_or(0, |at| at + 1);
   let bare = bare.get(..end).unwrap_or_default();
-  [&"."[..], "!", "?", ":", "。", "！", "？"].iter().any(|sign| bare.ends_with(sign.as_bytes()))
+  [".", "!", "?", ":", "。", "！", "？"].iter().any(|sign| bare.ends_with(sign.as_bytes()))
 }
 
 /// The length of the indentation and the marks of lists, quotes and headings with which a line begins; 0 within a
