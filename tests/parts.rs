@@ -186,7 +186,7 @@ fn a_key_of_the_review_restores_a_part_and_goes_on_with_the_rest() {
   terminal.expect(" quit");
   terminal.press(b"q");
   terminal.wait();
-  assert_eq!(waiting(&guarded), [id.clone()]);
+  assert_eq!(waiting(&guarded), std::slice::from_ref(&id));
 
   // The same with lines, and with a no.
   let typed = "p 1\nn\np\ns\n-\np 1,3\ny\nr\n";

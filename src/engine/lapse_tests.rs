@@ -1,6 +1,7 @@
 //! Tests of when an approval lapses, and where approved text returns: only once, and with the same
 //! meaning.
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
 use std::os::unix::ffi::OsStrExt as _;
 

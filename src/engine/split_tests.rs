@@ -78,13 +78,11 @@ fn bare(world: &World) -> String {
     |line: &&str| !(line.starts_with("<!-- memfw:id=") || *line == "<!-- /memfw -->\n");
   let lines: Vec<&str> = text.split_inclusive('\n').filter(is_marker).collect();
   let text = lines.concat();
-  let Some((head, _)) = text.split_once(" <!-- memfw:") else { return text };
-  let _ = head;
   let mut out = String::new();
   for line in text.split_inclusive('\n') {
-    match line.find(" <!-- memfw:").filter(|at| !line[*at..].contains("quarantined")) {
-      Some(at) => out.extend([&line[..at], "\n"]),
-      None => out.push_str(line),
+    match line.split_once(" <!-- memfw:") {
+      Some((head, rest)) if !rest.contains("quarantined") => out.extend([head, "\n"]),
+      _ => out.push_str(line),
     }
   }
   out
@@ -104,7 +102,7 @@ fn the_chosen_lines_return_and_the_rest_waits_in_its_place() {
       let states: Vec<State> = parts.iter().map(|part| part.status).collect();
       assert_eq!(states, [State::Approved, State::Quarantined, State::Approved]);
       let rest = parts[1].clone();
-      assert_eq!(waiting(&world), [rest.id.clone()]);
+      assert_eq!(waiting(&world), std::slice::from_ref(&rest.id));
       let lines: Vec<&str> = ENTRY.split_inclusive('\n').collect();
       let compact = format!("{}\n", placeholder::compact(&rest.id));
       world.settle();
@@ -122,7 +120,7 @@ fn the_chosen_lines_return_and_the_rest_waits_in_its_place() {
       world.settle();
       world.restart();
       world.settle();
-      assert_eq!(waiting(&world), [rest.id.clone()]);
+      assert_eq!(waiting(&world), std::slice::from_ref(&rest.id));
       assert_eq!(bare(&world), format!("{expected}- a bird\n"));
       // The rest may return later, and then all of it is as it was.
       world.engine.approve(rest.id.as_str(), "ann", None).unwrap();
@@ -148,7 +146,7 @@ fn sentences_return_to_their_line() {
     assert_eq!(world.read(), file_of(&line));
     world.write(&format!("{}- a bird\n", world.read()));
     world.settle();
-    assert_eq!(waiting(&world), [rest.clone()], "nothing is taken out again");
+    assert_eq!(waiting(&world), std::slice::from_ref(&rest), "nothing is taken out again");
     let (error, hint) = refused(world.engine.undo(Some(parts[0].id.as_str()), "ann", None));
     assert_eq!(error, format!("`{}` came back within a line, as a part of `{id}`", parts[0].id));
     assert_eq!(hint, format!("take all parts back: `memfw undo {id}`"));
@@ -190,7 +188,7 @@ fn a_split_is_undone_with_the_bytes_and_the_item_of_before() {
       assert_eq!(world.read(), text, "{markers:?} {unit:?} {chosen}");
       assert_eq!(item, before);
       assert_eq!(world.engine.ledger().exceptions().unwrap(), []);
-      assert_eq!(waiting(&world), [id.clone()]);
+      assert_eq!(waiting(&world), std::slice::from_ref(&id));
       assert_eq!(world.engine.ledger().parts_of(&id).unwrap(), []);
       let undone = EventFilter { event: Some(EventKind::Undone), ..EventFilter::default() };
       let events = world.engine.ledger().events(&undone).unwrap();

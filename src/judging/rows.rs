@@ -219,7 +219,7 @@ fn said(row: &BlockRow) -> Vec<Said> {
 /// place is judged again as soon as it can be taken out, so any of it counts.
 fn flags_heading(row: &BlockRow, block: &Block) -> bool {
   let start = block.parts.first().map_or(0, |part| part.start);
-  let head = block.lines.iter().take(block.body).last();
+  let head = block.body.checked_sub(1).and_then(|last| block.lines.get(last));
   let len = head.map_or(0, |line| line.span.end.saturating_sub(start));
   row.state == State::Flagged
     && (row.codes.contains(&Code::LeftInPlace)

@@ -299,7 +299,7 @@ mod tests {
   use super::*;
 
   fn of(unit: Unit, text: &str) -> Vec<&str> {
-    unit.of(text.as_bytes()).into_iter().map(|span| &text[span]).collect()
+    unit.of(text.as_bytes()).into_iter().filter_map(|span| text.get(span)).collect()
   }
 
   fn numbers(text: &str) -> Numbers {
@@ -312,7 +312,7 @@ mod tests {
     let shown = |part: Part| {
       let (chosen, inline) =
         (if part.is_chosen { "+" } else { "" }, if part.is_inline { "~" } else { "" });
-      format!("{chosen}{inline}{}", &text[part.span])
+      format!("{chosen}{inline}{}", text.get(part.span).unwrap())
     };
     parts.into_iter().map(shown).collect()
   }
