@@ -307,11 +307,13 @@ impl Oracle {
     }
     for (&line, &n) in is.iter().filter(|(line, _)| !was.contains_key(line)) {
       let whole = sealed.contains(&line) || held.contains(&line);
-      if partial && !whole {
+      let parts = self.approved_parts(&book.lines[line as usize].text);
+      // What was approved comes back in its place, and may end a line of which the rest was there.
+      let comes_back = op.is_some_and(|op| op.kind == OpKind::Restore) && !parts.is_empty();
+      if partial && !whole && !comes_back {
         // Half of a change of length may make a line whole by chance, under a lease, where nobody sees it.
         continue;
       }
-      let parts = self.approved_parts(&book.lines[line as usize].text);
       if whole || !parts.is_empty() {
         self.expected.insert(line, n);
         // A part that a person wanted back makes whole what was taken out in pieces.
