@@ -28,7 +28,7 @@ use crate::{
   },
   memory::ContentHash,
   os::{Clock, WriteLock},
-  store::{NewOp, OpId},
+  store::{NewOp, OpId, OpKind},
 };
 
 /// The pause before the second request for a lease, and the longest pause between two requests
@@ -119,6 +119,34 @@ pub(super) enum Rewritten<E> {
   Changed,
   /// A write failed, as on a full disk, and was undone. The journal has forgotten the edit.
   Failed(FsError),
+}
+
+/// A change of one part of a file: in place if the part keeps its length, otherwise by a change of length.
+pub(super) struct Replacement<'r> {
+  /// The content of the file.
+  pub before: &'r [u8],
+  /// Its new content.
+  pub after: &'r [u8],
+  /// The part.
+  pub part: Change<'r>,
+}
+
+impl<'r> Replacement<'r> {
+  /// Whether the part keeps its length.
+  pub(super) const fn is_in_place(&self) -> bool {
+    self.part.expected.len() == self.part.replacement.len()
+  }
+
+  /// The operation for the journal.
+  pub(super) fn op(&self, path: &'r Path, stamp: &Stamp) -> NewOp<'r> {
+    let part = &self.part;
+    let (kind, offset, before, after) = if self.is_in_place() {
+      (OpKind::Redact, part.offset, part.expected, part.replacement)
+    } else {
+      (OpKind::Reshape, 0, self.before, self.after)
+    };
+    NewOp { kind, path, dev: stamp.dev, ino: stamp.ino, offset, before, after }
+  }
 }
 
 /// What happens to the lease while memfw waits for the disk.
@@ -258,6 +286,29 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok(failed.map_or(Rewritten::Changed, Rewritten::Failed))
   }
 
+  /// Writes a replacement, and waits for the disk; `None` if another program has written the file meanwhile.
+  pub(super) fn replaced(
+    self,
+    engine: &mut Engine<F>,
+    what: Replacement<'_>,
+    version: ContentHash,
+  ) -> Result<Option<Durable>, EngineError> {
+    let new = ContentHash::of(what.after);
+    let written = if what.is_in_place() {
+      engine.ledger.check_place()?;
+      let (edit, done) = self.overwrite(&[what.part])?;
+      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(engine)? }
+    } else {
+      match self.reshape(engine, what.before, what.after)? {
+        Rewritten::Done(edit) => Some(edit),
+        Rewritten::Changed => None,
+        Rewritten::Failed(error) => return Err(error.into()),
+      }
+    };
+    let Some(edit) = written else { return Ok(None) };
+    edit.landed(engine, (version, new))
+  }
+
   /// Appends the part of `new` after `base` to a file whose content is still `base`. Needs no lease.
   pub(super) fn append(
     self,
@@ -326,6 +377,17 @@ impl<'e, F: Fs> Edit<'e, F, Written> {
   pub(super) fn nothing_written(self, engine: &mut Engine<F>) -> Result<Option<Self>, EngineError> {
     strike_out(engine, &self.step.0)?;
     Ok(None)
+  }
+
+  /// Has the agent's record follow from one version to the other, and waits for the disk without the lease; `None` if
+  /// the path leads to another file.
+  pub(super) fn landed(
+    self,
+    engine: &mut Engine<F>,
+    versions: (ContentHash, ContentHash),
+  ) -> Result<Option<Durable>, EngineError> {
+    let Some(edit) = self.on_path(engine)? else { return Ok(None) };
+    edit.followed(engine, Some(versions))?.durable(engine, Sync::GiveBack).map(Some)
   }
 
   /// The edit, if the path still leads to the file that was written. Otherwise the edit had no effect

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::by_whom,
-  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  edit::{Edit, Lease, Locked, Replacement},
   event::shown,
   pending::{self, target_of},
   pieces::forms_of,
@@ -20,7 +20,7 @@ use crate::{
   files::{Fs, MemoryFile, overwrite::Change},
   memory::{ContentHash, consecutive, line, placeholder},
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending, Writer},
+  store::{Item, Pending},
 };
 
 /// Whether the parts of an item are out of its file.
@@ -123,48 +123,22 @@ impl<F: Fs> Engine<F> {
     let head = view.bytes.get(..span.start).unwrap_or_default();
     let tail = view.bytes.get(span.end..).unwrap_or_default();
     let new = [head, &after, tail].concat();
-    let is_equal = !may_reshape;
-    let stamp = file.stamp()?;
-    let op = NewOp {
-      kind: if is_equal { OpKind::Redact } else { OpKind::Reshape },
-      path: &item.path,
-      dev: stamp.dev,
-      ino: stamp.ino,
-      offset: if is_equal { span.start as u64 } else { 0 },
-      before: if is_equal { before } else { &view.bytes },
-      after: if is_equal { &after } else { &new },
-    };
+    let part = Change { offset: span.start as u64, expected: before, replacement: &after };
+    let replacement = Replacement { before: &view.bytes, after: &new, part };
+    let op = replacement.op(&item.path, &file.stamp()?);
     let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
     let mut edit = edit.begun(self, view.hash, &op)?;
     if leased && edit.lease_again(self, MOMENT)? != Lease::Held {
       edit.given_up(self)?;
       return Ok(Joined::Changed);
     }
-    let written = if is_equal {
-      let change = Change { offset: span.start as u64, expected: before, replacement: &after };
-      self.ledger.check_place()?;
-      let (edit, done) = edit.overwrite(&[change])?;
-      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
-    } else {
-      match edit.reshape(self, &view.bytes, &new)? {
-        Rewritten::Done(edit) => Some(edit),
-        Rewritten::Changed => None,
-        Rewritten::Failed(error) => return Err(error.into()),
-      }
+    let Some(edit) = edit.replaced(self, replacement, view.hash)? else {
+      return Ok(Joined::Changed);
     };
-    let Some(edit) = written else { return Ok(Joined::Changed) };
-    let Some(edit) = edit.on_path(self)? else { return Ok(Joined::Changed) };
-    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
-    let edit = edit.durable(self, Sync::GiveBack)?;
     // Until here its parts are approved, and a crash restores them.
     self.join_rows(item, parts, said)?;
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
-    let row = self.ledger.file(&item.path)?;
-    let view = self.view_known(target, row.as_ref(), new)?;
-    self.record(target, &file, &view, &seen)?;
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    edit.finish(self)?;
-    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
+    self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Joined::Out)
   }
 

@@ -13,7 +13,7 @@ use std::{ops::Range, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::{Approval, Placed, by_whom},
-  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  edit::{Edit, Lease, Locked, Replacement},
   event::shown,
   landing::{Restore, beside_in, misplaced},
   pending::target_of,
@@ -42,7 +42,7 @@ use crate::{
     placeholder,
   },
   provenance::State,
-  store::{Item, NewItem, NewOp, NewPart, OpKind, PartDecision, PartOf, Writer},
+  store::{Item, NewItem, NewPart, PartDecision, PartOf, Writer},
 };
 
 /// A person's choice about an item that waits.
@@ -173,24 +173,17 @@ impl<F: Fs> Engine<F> {
       view.bytes.get(end..).unwrap_or_default(),
     ]
     .concat();
-    let is_equal = after.len() == restore.before.len();
-    if !is_equal && !may_reshape {
+    let offset = restore.offset as u64;
+    let part = Change { offset, expected: &restore.before, replacement: &after };
+    let replacement = Replacement { before: &view.bytes, after: &new, part };
+    if !replacement.is_in_place() && !may_reshape {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
         format!("take the text from `memfw show {}`", item.id),
       ));
     }
-    let stamp = file.stamp()?;
-    let op = NewOp {
-      // An edit that was not begun is dropped: the item is as it was, or is awaited.
-      kind: if is_equal { OpKind::Redact } else { OpKind::Reshape },
-      path: &item.path,
-      dev: stamp.dev,
-      ino: stamp.ino,
-      offset: if is_equal { restore.offset as u64 } else { 0 },
-      before: if is_equal { &restore.before } else { &view.bytes },
-      after: if is_equal { &after } else { &new },
-    };
+    // An edit that was not begun is dropped: the item is as it was, or is awaited.
+    let op = replacement.op(&item.path, &file.stamp()?);
     let locked = Locked::new(&writing, leased);
     let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
     let mut edit = edit.begun(self, view.hash, &op)?;
@@ -205,23 +198,7 @@ impl<F: Fs> Engine<F> {
         return Ok(false);
       }
     }
-    let written = if is_equal {
-      let offset = restore.offset as u64;
-      let change = Change { offset, expected: &restore.before, replacement: &after };
-      self.ledger.check_place()?;
-      let (edit, done) = edit.overwrite(&[change])?;
-      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
-    } else {
-      match edit.reshape(self, &view.bytes, &new)? {
-        Rewritten::Done(edit) => Some(edit),
-        Rewritten::Changed => None,
-        Rewritten::Failed(error) => return Err(error.into()),
-      }
-    };
-    let Some(edit) = written else { return Ok(false) };
-    let Some(edit) = edit.on_path(self)? else { return Ok(false) };
-    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
-    let edit = edit.durable(self, Sync::GiveBack)?;
+    let Some(edit) = edit.replaced(self, replacement, view.hash)? else { return Ok(false) };
     let seen = ScannedVersion::written(edit.stamp(), leased, self.clock.monotonic());
     let origin = Origin::of_item(&item).with_request(&self.ledger);
     let restored = RestoredText { span: restore.offset..restore.offset + after.len(), origin };

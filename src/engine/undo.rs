@@ -10,7 +10,7 @@ use std::{ops::Range, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::by_whom,
-  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  edit::{Durable, Edit, Lease, Locked, Rewritten},
   event::shown,
   pending::{self, target_of},
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
@@ -173,7 +173,7 @@ impl<F: Fs> Engine<F> {
     if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
       return Ok(Taken::Changed);
     }
-    let mut view = self.view_known(target, row.as_ref(), bytes)?;
+    let view = self.view_known(target, row.as_ref(), bytes)?;
     let Some(copy) = Copy::find(&view, item, &plain) else { return Ok(Taken::Absent) };
     let locked = Locked::new(&writing, leased);
     if !leased || !self.files.may_reshape(&target.root) {
@@ -208,20 +208,31 @@ impl<F: Fs> Engine<F> {
       Rewritten::Changed => return Ok(Taken::Changed),
       Rewritten::Failed(error) => return Err(error.into()),
     };
-    let Some(edit) = edit.on_path(self)? else { return Ok(Taken::Changed) };
-    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
-    let edit = edit.durable(self, Sync::GiveBack)?;
+    let versions = (view.hash, ContentHash::of(&new));
+    let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
     // Until here the text is approved, and a crash restores it.
     self.decisions().undo_approval(item, &plain)?;
     self.undecide(item, former, by, reason)?;
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
-    let row = self.ledger.file(&item.path)?;
-    view = self.view_known(target, row.as_ref(), new)?;
-    self.record(target, &file, &view, &seen)?;
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    edit.finish(self)?;
-    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
+    self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Taken::Out)
+  }
+
+  /// Records the content of a file out of which text was taken again, and finishes the edit. Its markers are due.
+  pub(super) fn record_taken_out(
+    &mut self,
+    target: &Target,
+    (file, new): (&F::File, Vec<u8>),
+    edit: Durable,
+    seen: &ScannedVersion,
+  ) -> Result<(), EngineError> {
+    let path = target.path();
+    let row = self.ledger.file(&path)?;
+    let view = self.view_known(target, row.as_ref(), new)?;
+    self.record(target, file, &view, seen)?;
+    pending::add(&mut self.ledger, &path, Pending::RESHAPE)?;
+    edit.finish(self)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())
   }
 
   /// Takes the lines out in place, where a file must keep its length.
