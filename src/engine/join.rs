@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::by_whom,
-  edit::{Edit, Lease, Locked, Replacement},
+  edit::{Durable, Edit, Lease, Locked, Replacement},
   event::shown,
   pending::{self, target_of},
   pieces::forms_of,
@@ -20,7 +20,7 @@ use crate::{
   files::{Fs, MemoryFile, overwrite::Change},
   memory::{ContentHash, consecutive, line, placeholder},
   provenance::State,
-  store::{Item, Pending},
+  store::{Item, Pending, Writer},
 };
 
 /// Whether the parts of an item are out of its file.
@@ -140,6 +140,23 @@ impl<F: Fs> Engine<F> {
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Joined::Out)
+  }
+
+  /// Records the content of a file out of which text was taken again, and finishes the edit. Its markers are due.
+  pub(super) fn record_taken_out(
+    &mut self,
+    target: &Target,
+    (file, new): (&F::File, Vec<u8>),
+    edit: Durable,
+    seen: &ScannedVersion,
+  ) -> Result<(), EngineError> {
+    let path = target.path();
+    let row = self.ledger.file(&path)?;
+    let view = self.view_known(target, row.as_ref(), new)?;
+    self.record(target, file, &view, seen)?;
+    pending::add(&mut self.ledger, &path, Pending::RESHAPE)?;
+    edit.finish(self)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())
   }
 
   /// Joins the parts in the ledger.

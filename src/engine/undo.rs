@@ -10,9 +10,9 @@ use std::{ops::Range, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::by_whom,
-  edit::{Durable, Edit, Lease, Locked, Rewritten},
+  edit::{Edit, Lease, Locked, Rewritten},
   event::shown,
-  pending::{self, target_of},
+  pending::target_of,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
   redact::Redacted,
@@ -28,7 +28,7 @@ use crate::{
     placeholder,
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending, Writer},
+  store::{Item, NewOp, OpKind},
 };
 
 /// Where the text of an item is after its decision was undone.
@@ -216,23 +216,6 @@ impl<F: Fs> Engine<F> {
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Taken::Out)
-  }
-
-  /// Records the content of a file out of which text was taken again, and finishes the edit. Its markers are due.
-  pub(super) fn record_taken_out(
-    &mut self,
-    target: &Target,
-    (file, new): (&F::File, Vec<u8>),
-    edit: Durable,
-    seen: &ScannedVersion,
-  ) -> Result<(), EngineError> {
-    let path = target.path();
-    let row = self.ledger.file(&path)?;
-    let view = self.view_known(target, row.as_ref(), new)?;
-    self.record(target, file, &view, seen)?;
-    pending::add(&mut self.ledger, &path, Pending::RESHAPE)?;
-    edit.finish(self)?;
-    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())
   }
 
   /// Takes the lines out in place, where a file must keep its length.
