@@ -62,8 +62,7 @@ impl<F: Fs> Engine<F> {
     let item = self.ledger.item(id)?;
     refuse_whole(&item)?;
     let plain = self.ledger.unseal(&item.id)?;
-    let parts =
-      parts::divide(&plain, unit, chosen).map_err(|why| undivided(&item, (unit, chosen), &why))?;
+    let parts = parts::divide(&plain, unit, chosen).map_err(|why| undivided(&item, unit, &why))?;
     let place = shown(&item.path);
     let Some(target) = target_of(&self.ledger, &item.path)? else {
       return Err(EngineError::refused_with(
@@ -415,7 +414,7 @@ fn refuse_whole(item: &Item) -> Result<(), EngineError> {
 }
 
 /// The error that says why a text is not divided.
-fn undivided(item: &Item, (unit, _): (Unit, &Numbers), why: &Undivided) -> EngineError {
+fn undivided(item: &Item, unit: Unit, why: &Undivided) -> EngineError {
   let (id, unit) = (&item.id, unit.as_str());
   match why {
     Undivided::NoSuch { number, count } => {
