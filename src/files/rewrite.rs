@@ -35,7 +35,7 @@ pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Resha
     return Ok(Reshaped::Changed);
   }
   leased()?;
-  let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  let same = alike(base, new);
   match put(file, same, base.len(), new) {
     Ok(()) => Ok(Reshaped::Done),
     Err(error) => {
@@ -125,6 +125,10 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
       return Recovery::Done;
     }
     rewrite(new, current, torn_until(current, base, new, base.len()))
+  } else if alike(current, base) >= new.len() + EVIDENCE {
+    // No byte of the new content is there, and no truncation: another program, or a power cut, has changed the end of
+    // the base.
+    Recovery::NotApplied
   } else if let Some(file) = changed_in_lines(current, base, new) {
     Recovery::Rewrite(file)
   } else if current.starts_with(new) {
@@ -183,10 +187,15 @@ fn lines_at(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, &[u8]
   })
 }
 
+/// How many bytes at their beginning are alike.
+fn alike(one: &[u8], other: &[u8]) -> usize {
+  one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
 /// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before
 /// it that the present bytes may be another program's by chance. Those are kept, too.
 fn torn_until(current: &[u8], base: &[u8], new: &[u8], length: usize) -> usize {
-  let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  let same = alike(base, new);
   if current.len() > length && length.saturating_sub(same) < EVIDENCE { same } else { length }
 }
 
@@ -196,7 +205,7 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   }
   // Whether bytes after the base are the new content's, and not appended text by chance.
   let evident = |until: usize| until.saturating_sub(base.len()) >= EVIDENCE;
-  let same = current.iter().zip(new).take_while(|(now, new)| now == new).count();
+  let same = alike(current, new);
   if is_own_tear(current, base, new, same) {
     return rewrite(new, current, same);
   }
@@ -244,8 +253,8 @@ fn is_own_tear(current: &[u8], base: &[u8], new: &[u8], same: usize) -> bool {
     return !line.is_empty() || same - base.len() >= EVIDENCE;
   }
   // Text was appended since. If the file ends like the new content, a writer has changed a part of that.
-  let alike = rest.iter().rev().zip(new.iter().rev()).take_while(|(now, new)| now == new);
-  OWN.iter().any(|own| line.starts_with(own)) && alike.count() < EVIDENCE
+  let same_end = rest.iter().rev().zip(new.iter().rev()).take_while(|(now, new)| now == new);
+  OWN.iter().any(|own| line.starts_with(own)) && same_end.count() < EVIDENCE
 }
 
 /// Whether the first `length` bytes are each the base's, the new content's, or NUL.

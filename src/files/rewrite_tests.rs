@@ -317,7 +317,7 @@ fn a_line_that_was_overwritten_in_the_rest_of_a_shrunk_file_stays_alone() {
   // A program that had read the old version wrote it again, with another third line.
   let new = b"# Old\n\n- a rather long first line\n";
   let current = str::from_utf8(base).unwrap().replace("- third", "- other");
-  assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Done);
+  assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::NotApplied);
 }
 
 #[test]
@@ -339,4 +339,18 @@ fn a_line_that_was_overwritten_in_the_new_part_of_a_shrunk_file_stays_and_the_re
   ]);
   let current = lines.fold(torn, |text, (old, new)| text.replacen(old, new, 1));
   assert_eq!(recover_reshape(current.as_bytes(), base, new), Recovery::Foreign);
+}
+
+#[test]
+fn a_shrink_of_which_no_byte_is_there_was_not_begun_whatever_others_changed_behind_it() {
+  let base = b"- a                    \n- the first line\n- the second line\n- the third line\n";
+  let new = b"- a\n- the first line\n- the second line\n- the third line\n";
+  let until = |at: usize| base.get(..at).unwrap();
+  // A power cut took what another program had appended.
+  assert_eq!(recover_reshape(until(base.len() - 4), base, new), Recovery::NotApplied);
+  // Another program wrote a stale copy with an end of its own.
+  let stale = [until(base.len() - 4), b" of another\n"].concat();
+  assert_eq!(recover_reshape(&stale, base, new), Recovery::NotApplied);
+  // The truncation reached the disk, and the new content did not.
+  assert_eq!(recover_reshape(until(new.len()), base, new), Recovery::Rewrite(new.to_vec()));
 }
