@@ -139,6 +139,48 @@ fn the_owner_decides_and_takes_it_back() {
 }
 
 #[test]
+fn a_loss_is_told_and_decided_without_a_word_of_memory() {
+  let lines: String = (0..30).map(|n| format!("- Ann likes train {n}.\n")).collect();
+  let guarded = Guarded::new("markers = \"none\"\n").memory("MEMORY.md", &lines);
+  guarded.memfw(&["run", "--once"]);
+  assert_eq!(news(&guarded)["text"], Value::Null);
+  std::fs::write(guarded.path("MEMORY.md"), "- A summary.\n").unwrap();
+  guarded.memfw(&["run", "--once"]);
+  let all = guarded.json(&["list", "--json"]);
+  let loss = id(&all[0]).to_owned();
+  let reply = news(&guarded);
+  let text = "memfw: much of MEMORY.md was removed by another program: ";
+  assert!(reply["text"].as_str().unwrap().starts_with(&format!("{text}{loss}\n")), "{reply}");
+  assert_eq!(reply["offers"], json!([format!("show {loss}")]));
+  assert_eq!(news(&guarded)["text"], Value::Null, "it was told");
+
+  let list = told(&guarded, "list");
+  assert!(list.contains(&format!("{loss} lost: 30 of 30 lines, MEMORY.md\n")), "{list}");
+  assert_eq!(offers(&guarded, "list"), json!([format!("show {loss}")]));
+  let shown = told(&guarded, &format!("show {loss}"));
+  assert!(shown.contains("30 of 30 lines lost, by another program"), "{shown}");
+  assert!(!shown.contains("train") && !shown.contains("summary"), "{shown}");
+  let [approve, reject] = ["approve", "reject"].map(|verb| format!("{verb} {loss}"));
+  assert_eq!(offers(&guarded, &format!("show {loss}")), json!([approve, reject]));
+  assert!(told(&guarded, &format!("why {loss}")).contains("losses.max_percent"));
+
+  let undo = format!("to take this back: /memfw undo {loss}");
+  let accepted = format!("{loss}: the loss is accepted, MEMORY.md stays as it is\n{undo}");
+  let undone = format!("{loss}: undone, the loss in MEMORY.md waits for you again");
+  assert_eq!(told(&guarded, &approve), accepted);
+  assert_eq!(told(&guarded, "list"), "nothing waits for you");
+  // Without an id it is the last decision about anything.
+  assert_eq!(told(&guarded, "undo"), undone);
+  let rejected = format!("{loss}: rejected, MEMORY.md is as before the loss\n{undo}");
+  assert_eq!(told(&guarded, &reject), rejected);
+  assert_eq!(memory(&guarded), lines);
+  assert_eq!(offers(&guarded, &format!("show {loss}")), Value::Null);
+  assert_eq!(told(&guarded, &format!("undo {loss}")), undone);
+  assert_eq!(memory(&guarded), "- A summary.\n");
+  assert!(guarded.ok(&["audit", "--event", "loss-rejected"]).contains("in a chat (telegram)"));
+}
+
+#[test]
 fn nobody_else_is_answered() {
   let (guarded, item) = poisoned();
   let before = guarded.files();

@@ -52,7 +52,7 @@ pub(super) use decide::{Done, approve, reject, take_back};
 pub(super) use filter::{FilterArgs, Unless};
 pub(super) use in_file::FlaggedTexts;
 pub(super) use list::strongest;
-pub(super) use loss::last_decided;
+pub(super) use loss::extent;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;

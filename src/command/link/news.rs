@@ -1,4 +1,5 @@
-//! What memfw tells the owner in a chat without having asked: that something was taken out of memory, with its id.
+//! What memfw tells the owner in a chat without having asked: that something was taken out of memory, or that another
+//! program removed much of a file, with its id.
 //!
 //! It comes from the ledger's events, at most once an interval and source. The ledger keeps up to where the owner was
 //! told, so that a restart repeats nothing and loses nothing. Like an answer in a chat, a notice has no word of memory
@@ -28,6 +29,8 @@ const MAX_EVENTS: u32 = 1000;
 /// Most sources that are remembered by name; further ones share one (a choice).
 const MAX_SOURCES: usize = 64;
 const OTHERS: &str = "other sources";
+/// Losses are told together, like a source: no event says which program removed the text.
+const LOSSES: &str = "removed by another program";
 /// Most ids and files that a notice names of a source (a choice: it is short).
 const MAX_NAMED: usize = 3;
 
@@ -71,7 +74,10 @@ pub(super) fn news(context: &Context) -> Result<News, Failure> {
   let events = ledger.events_after(told.last, MAX_EVENTS)?;
   for event in &events {
     told.last = told.last.max(event.id);
-    if matches!(event.event, EventKind::Quarantined | EventKind::Held | EventKind::Returned) {
+    if matches!(
+      event.event,
+      EventKind::Quarantined | EventKind::Held | EventKind::Returned | EventKind::Lost
+    ) {
       told.take(&ledger, event)?;
     }
   }
@@ -92,13 +98,15 @@ fn newest(ledger: &Ledger) -> Result<i64, Failure> {
 
 impl Told {
   fn take(&mut self, ledger: &Ledger, event: &EventRow) -> Result<(), Failure> {
-    let labels = ledger.name_key().map(Labels::new).unwrap_or_default();
-    let label = event
-      .source
-      .as_ref()
-      .map_or("from an unknown source".into(), |one| origin(&labels.source(one)));
-    // A chat makes no link of it.
-    let label = label.replace('.', "[.]");
+    let label = match &event.source {
+      _ if event.event == EventKind::Lost => LOSSES.to_owned(),
+      // A chat makes no link of it.
+      Some(source) => {
+        let labels = ledger.name_key().map(Labels::new).unwrap_or_default();
+        origin(&labels.source(source)).replace('.', "[.]")
+      }
+      None => "from an unknown source".to_owned(),
+    };
     let file = match &event.path {
       Some(path) => file_name(ledger, path)?,
       None => return Ok(()),
@@ -131,9 +139,13 @@ impl Told {
       let named: Vec<&str> = taken.ids.iter().take(MAX_NAMED).map(String::as_str).collect();
       let more = if taken.ids.len() > MAX_NAMED { " and others" } else { "" };
       let files = taken.files.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-      let (n, entries) = (taken.n, choose(taken.n, "entry", "entries"));
-      lines
-        .push(format!("memfw: {n} {entries} out of {files}, {label}: {}{more}", named.join(", ")));
+      let (n, named_ids) = (taken.n, named.join(", "));
+      lines.push(if label == LOSSES {
+        format!("memfw: much of {files} was {label}: {named_ids}{more}")
+      } else {
+        let entries = choose(n, "entry", "entries");
+        format!("memfw: {n} {entries} out of {files}, {label}: {named_ids}{more}")
+      });
       offers.extend(named.iter().map(|id| format!("show {id}")));
       self.at.insert(label, now);
     }
@@ -181,6 +193,17 @@ mod tests {
     let news = told.tell(25 * MINUTE, 15 * MINUTE).text.unwrap();
     assert!(news.contains("4 entries") && news.contains("d1b2c3 and others"), "{news}");
     assert_eq!(told.tell(99 * MINUTE, 15 * MINUTE), News::default());
+  }
+
+  #[test]
+  fn losses_are_told_together() {
+    let mut told = Told::default();
+    told.due.insert(LOSSES.to_owned(), taken(&["a1b2c3", "b1b2c3"]));
+    let news = told.tell(10 * MINUTE, 15 * MINUTE);
+    let text = "memfw: much of MEMORY.md was removed by another program: a1b2c3, b1b2c3\n\
+                kept for you: /memfw list";
+    assert_eq!(news.text.as_deref(), Some(text));
+    assert_eq!(news.offers, ["show a1b2c3", "show b1b2c3"]);
   }
 
   #[test]

@@ -41,7 +41,7 @@ pub(super) fn find(ledger: &Ledger, name: &str) -> Result<Option<Loss>, Failure>
 }
 
 /// What is gone, in a few words.
-pub(super) fn extent(loss: &Loss) -> String {
+pub(in crate::command) fn extent(loss: &Loss) -> String {
   let (lost, lines) = (loss.found.lost, count(loss.found.lines, "line"));
   match loss.found.after {
     Some(_) => format!("{lost} of {lines} lost"),
@@ -183,7 +183,7 @@ fn done(loss: &Loss, line: String, is_undoable: bool) -> Done {
 }
 
 /// The loss about which a person has decided, if that was the last decision about anything.
-pub(in crate::command) fn last_decided(ledger: &Ledger) -> Result<Option<Loss>, Failure> {
+pub(super) fn last_decided(ledger: &Ledger) -> Result<Option<Loss>, Failure> {
   let Some(loss) = ledger.last_decided_loss()? else { return Ok(None) };
   let item = ledger.last_decided()?.map(|id| ledger.item(id.as_str())).transpose()?;
   let item_at = item.and_then(|item| item.reviewed_at);
