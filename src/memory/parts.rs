@@ -85,9 +85,9 @@ pub fn divide(text: &[u8], unit: Unit, chosen: &Numbers) -> Result<Vec<Part>, Un
     let is_chosen = chosen.contains(index + 1);
     let lead = if is_chosen { 0 } else { lead(text, span) };
     let end = line::line_end(text, span.start);
-    let mut later = units.iter().enumerate().skip(index + 1);
-    let is_followed =
-      later.any(|(later, other)| other.start < end && chosen.contains(later.saturating_add(1)));
+    let later = units.iter().enumerate().skip(index + 1);
+    let mut of_line = later.take_while(|(_, other)| other.start < end);
+    let is_followed = of_line.any(|(later, _)| chosen.contains(later.saturating_add(1)));
     let at = span.start + if is_followed { lead } else { 0 };
     put(span.start..at, true);
     put(at..span.end, is_chosen);
