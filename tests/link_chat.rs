@@ -140,7 +140,7 @@ fn the_owner_decides_and_takes_it_back() {
 
 #[test]
 fn a_loss_is_told_and_decided_without_a_word_of_memory() {
-  let lines: String = (0..30).map(|n| format!("- Ann likes train {n}.\n")).collect();
+  let lines = (0..30).map(|n| format!("- Ann likes train {n}.\n")).collect::<Vec<_>>().concat();
   let guarded = Guarded::new("markers = \"none\"\n").memory("MEMORY.md", &lines);
   guarded.memfw(&["run", "--once"]);
   assert_eq!(news(&guarded)["text"], Value::Null);
