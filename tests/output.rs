@@ -7,7 +7,7 @@
 
 use {
   crate::support::{
-    AT_ONCE, Guarded, Test, Writer, clean, eventually, marks, poison, program_path,
+    AT_ONCE, Guarded, NEVER, Test, Writer, clean, eventually, marks, poison, program_path,
     without_progress,
   },
   regex::{Captures, Regex},
@@ -243,6 +243,29 @@ fn what_is_changed_and_what_would_be() {
     scene.shows("mistake", "export", Wide::Never)
   };
   all();
+}
+
+#[test]
+fn the_list_fits_a_narrow_terminal() {
+  let poison = [poison(1), poison(2)].concat();
+  let mut guarded =
+    Guarded::new(NEVER).memory("memory/2026-10-05.md", format!("# Day\n\n{poison}"));
+  guarded.start();
+  guarded.stop();
+  let list = |columns: u16| {
+    let list = guarded.test().args(["list"]).env("PAGER", "cat").env("NO_COLOR", "1");
+    list.env("COLUMNS", &columns.to_string()).on_terminal(columns, 24)
+  };
+  let (Some(narrow), Some(wide)) = (list(60), list(80)) else { return };
+  // The footer is a sentence, and wraps.
+  for row in narrow.lines().take(2) {
+    assert!(row.width() <= 60 && row.contains("  "), "{narrow}");
+  }
+  assert!(
+    narrow.contains("ID") && narrow.contains("TEXT") && !narrow.contains("STATUS"),
+    "{narrow}"
+  );
+  assert!(wide.contains("STATUS") && wide.contains("SINCE"), "{wide}");
 }
 
 #[test]

@@ -157,6 +157,16 @@ fn a_flagged_item_is_in_its_file_and_has_no_parts_to_give_back() {
   for says in ["is flagged, and all of it is in", &format!("memfw quarantine add {id}")] {
     assert!(output.stderr.contains(says), "{output:?}");
   }
+  // Its words are in its file, and are shown from there.
+  let shown = guarded.ok(&["show", id, "--parts"]);
+  let next = format!("next    memfw approve {id} | memfw quarantine add {id}");
+  assert!(shown.contains("  text\n    | ") && shown.contains(&next), "{shown}");
+  let json = &guarded.json(&["show", id, "--json", "--parts"])[0];
+  assert!(entry().contains(json["text"].as_str().unwrap().trim()), "{json}");
+  assert!(json.get("lines").is_none(), "{json}");
+  std::fs::write(guarded.path(FILE), "# Other\n").unwrap();
+  let shown = guarded.ok(&["show", id]);
+  assert!(shown.contains("text    not found: its file has changed"), "{shown}");
 }
 
 #[test]

@@ -119,7 +119,9 @@ fn lines_over_a_pipe_do_the_same_as_keys() {
   assert!(output.stdout.contains("it is approved"), "{}", output.stdout);
   assert_eq!(status_of(&guarded, &ids[0]), "quarantined");
   let output = piped(&guarded, &["--status", "held"], "");
-  assert_eq!(output.stdout, "nothing waits for you\n");
+  let none = "no item fits these options; without them, 1 item waits for you\n";
+  assert_eq!(output.stdout, none);
+  assert_eq!(guarded.ok(&["list", "--file", "other.md"]), none);
 }
 
 #[test]

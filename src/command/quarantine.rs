@@ -105,6 +105,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
   let config = context.config().unwrap_or_default().config;
   let max_file_bytes = config.max_file_bytes;
   let likeness = Likeness::new(context, &config);
+  let mut flagged = FlaggedTexts::new(&ledger, max_file_bytes);
   let mut shown_items = Vec::new();
   for name in &args.items {
     if let Some(loss) = loss::find(&ledger, name)? {
@@ -116,13 +117,19 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
       continue;
     }
     let item = find_item(&ledger, name)?;
-    let text = match ledger.unseal(&item.id) {
+    let sealed = match ledger.unseal(&item.id) {
       Ok(bytes) => Some(bytes),
-      // The text of a flagged block is in its file; that of a deleted item no longer exists.
+      // That of a deleted item no longer exists.
       Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
       Err(error) => return Err(error.into()),
     };
-    let copies = match &text {
+    let is_sealed = sealed.is_some();
+    // The text of a flagged block is in its file.
+    let text = match sealed {
+      None if item.in_file => flagged.of(&item)?.map(Into::into),
+      sealed => sealed,
+    };
+    let copies = match text.as_ref().filter(|_| is_sealed) {
       Some(text) => copies::find(&ledger, &item, text, max_file_bytes)?,
       None => vec![],
     };
@@ -142,7 +149,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
           let ids: Vec<&str> = parts.iter().map(|part| part.id.as_str()).collect();
           object.insert("parts".to_owned(), json!(ids));
         }
-        if let Some(text) = text_bytes.filter(|_| args.parts) {
+        if let Some(text) = text_bytes.filter(|_| args.parts && is_sealed) {
           object.extend(parts::to_json(text).map(|(key, value)| (key.to_owned(), value)));
         }
       }
@@ -150,7 +157,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
     } else {
       let like = near.as_ref().and_then(|near| likeness.line(near));
       let about = About { copies: &copies, like, parts: parts::rows(&ledger, &item)? };
-      print(context, &item, text_bytes, about, args.parts)?;
+      print(context, &item, text_bytes, about, args.parts && is_sealed)?;
     }
   }
   if args.json {
@@ -235,7 +242,10 @@ fn print(
         out.line("    ... and more: `--json` has all of it")?;
       }
     }
-    None => out.line("  text    not sealed: it is in the file, or was deleted")?,
+    None if item.in_file => {
+      out.line("  text    not found: its file has changed, or cannot be read")?;
+    }
+    None => out.line("  text    deleted")?,
   }
   for copy in copies {
     out.line(&format!(
@@ -248,6 +258,8 @@ fn print(
   }
   if item.status.is_waiting() {
     out.line(&format!("  next    memfw approve {0} | memfw reject {0}", item.id))?;
+  } else if item.status == State::Flagged {
+    out.line(&format!("  next    memfw approve {0} | memfw quarantine add {0}", item.id))?;
   }
   Ok(())
 }

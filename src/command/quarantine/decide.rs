@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::loss;
 use crate::{
-  command::shared::lookup::{find_item, place},
+  command::shared::lookup::{find_file, find_item, typed_place},
   engine::{
     Engine, Target,
     event::shown,
@@ -136,8 +136,8 @@ pub(super) fn add(
   name: &str,
   word: Approval<'_>,
 ) -> Result<Done, Failure> {
-  let (path, line, was) = if let (path, Some(line)) = place(name) {
-    (path, line, None)
+  let (path, line, was) = if let (file, Some(line)) = typed_place(name) {
+    (find_file(engine.ledger(), Path::new(file))?, line, None)
   } else {
     let item = engine.ledger().item(name)?;
     if !item.in_file {

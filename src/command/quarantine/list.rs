@@ -8,13 +8,14 @@ use std::{
 
 use serde_json::Value;
 
-use super::{QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, loss, to_json};
+use super::{FilterArgs, QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, loss, to_json};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::finding,
   detect::{Code, Severity},
   engine::event::shown,
   os::{Clock as _, SystemClock},
+  plural::choose,
   provenance::{Source, State},
   store::{Item, ItemFilter, Ledger, Loss, StoreError},
   terminal::{
@@ -39,7 +40,7 @@ pub(super) fn run(
   unless: Unless,
 ) -> Result<Status, Failure> {
   let Some(ledger) = context.ledger_to_read()? else {
-    return nothing(context, args.json);
+    return nothing(context, &args.filter, unless, args.json);
   };
   let items = args.filter.items(&ledger, unless)?;
   // What was lost is in no quarantine.
@@ -53,7 +54,7 @@ pub(super) fn run(
     return Ok(Status::Yes);
   }
   if items.is_empty() && losses.is_empty() {
-    return nothing(context, false);
+    return nothing(context, &args.filter, unless, false);
   }
   // Without the key the list has everything but the words.
   let ledger = context.ledger_with_key().unwrap_or(ledger);
@@ -74,17 +75,32 @@ pub(super) fn run(
   Ok(Status::Yes)
 }
 
-/// Says that there is no such item; before the first start of the daemon, that nothing is guarded.
-pub(super) fn nothing(context: &Context, json: bool) -> Result<Status, Failure> {
-  if json {
+/// Says that there is no such item, and how many there are without the filters; before the first start of the daemon,
+/// that nothing is guarded.
+pub(super) fn nothing(
+  context: &Context,
+  filter: &FilterArgs,
+  unless: Unless,
+  json: bool,
+) -> Result<Status, Failure> {
+  let line = if json {
     context.out.json(&[(); 0])?;
-  } else if context.ledger_to_read()?.is_some() {
-    context.out.line("nothing waits for you")?;
+    return Ok(Status::Yes);
+  } else if let Some(ledger) = context.ledger_to_read()? {
+    let all = FilterArgs::default();
+    let losses = if unless == Unless::Open { all.losses(&ledger)?.len() } else { 0 };
+    match (all.items(&ledger, unless)?.len() + losses) as u64 {
+      _ if filter.is_empty() => "nothing waits for you".to_owned(),
+      0 => "no item fits these options, and nothing waits for you".to_owned(),
+      n => {
+        let waits = choose(n, "waits", "wait");
+        format!("no item fits these options; without them, {} {waits} for you", count(n, "item"))
+      }
+    }
   } else {
-    context
-      .out
-      .line("memfw has not guarded anything yet: `memfw run` starts it, `memfw demo` shows it")?;
-  }
+    "memfw has not guarded anything yet: `memfw run` starts it, `memfw demo` shows it".to_owned()
+  };
+  context.out.line(&line)?;
   Ok(Status::Yes)
 }
 
@@ -153,12 +169,12 @@ fn table(
     && (!losses.is_empty() || rows.iter().any(|row| row.item.status != State::Quarantined));
   let mut columns = vec![Column::new("ID")];
   if is_mixed {
-    columns.push(Column::new("STATUS"));
+    columns.push(Column::new("STATUS").dispensable());
   }
   columns.extend([
     Column::new("WHY").cut_end(12),
     Column::new("FILE").cut_start(12),
-    Column::new("SINCE"),
+    Column::new("SINCE").dispensable(),
     Column::new("TEXT").cut_end(16),
   ]);
   let mut table = Table::new(columns);

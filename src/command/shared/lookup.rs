@@ -15,14 +15,20 @@ use crate::{
 /// The most candidates that an error names (a choice).
 const MAX_NAMED: usize = 6;
 
-/// Splits `FILE` or `FILE:LINE`. An existing file whose name itself ends like that wins.
-pub fn place(text: &str) -> (PathBuf, Option<usize>) {
+/// Splits `FILE` or `FILE:LINE` as it was typed. An existing file whose name itself ends like that wins.
+pub fn typed_place(text: &str) -> (&str, Option<usize>) {
   if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists())
     && let Ok(line) = line.parse::<usize>()
   {
-    return (resolved(Path::new(file)), Some(line));
+    return (file, Some(line));
   }
-  (resolved(Path::new(text)), None)
+  (text, None)
+}
+
+/// Splits `FILE` or `FILE:LINE`, with the path of the file.
+pub fn place(text: &str) -> (PathBuf, Option<usize>) {
+  let (file, line) = typed_place(text);
+  (resolved(Path::new(file)), line)
 }
 
 /// The guarded file that is typed as `FILE` or `FILE:LINE`, from any directory: the file at this path, or else
@@ -31,27 +37,29 @@ pub fn find_anywhere(
   ledger: &Ledger,
   typed: &str,
 ) -> Result<Option<(FileRow, Option<usize>)>, Failure> {
-  let (path, line) = place(typed);
-  if let Some(file) = ledger.file(&path)? {
-    return Ok(Some((file, line)));
-  }
-  let name = match line {
-    Some(_) => typed.rsplit_once(':').map_or(typed, |(file, _)| file),
-    None => typed,
+  let (name, line) = typed_place(typed);
+  let row = match ledger.file(&resolved(Path::new(name)))? {
+    Some(row) => Some(row),
+    None => only_named(ledger, Path::new(name))?,
   };
-  let is_like = |file: &FileRow| !name.is_empty() && file.path.ends_with(name);
+  Ok(row.map(|row| (row, line)))
+}
+
+/// The only guarded file whose path ends like that; of several, the only one that exists.
+fn only_named(ledger: &Ledger, name: &Path) -> Result<Option<FileRow>, Failure> {
+  let is_like = |file: &FileRow| !name.as_os_str().is_empty() && file.path.ends_with(name);
   let mut files: Vec<FileRow> = ledger.files()?.into_iter().filter(is_like).collect();
   if files.iter().any(|file| file.status != FileStatus::Missing) {
     files.retain(|file| file.status != FileStatus::Missing);
   }
   match files.len() {
-    0 | 1 => Ok(files.pop().map(|file| (file, line))),
+    0 | 1 => Ok(files.pop()),
     n => {
       let paths: Vec<String> =
         files.iter().take(MAX_NAMED).map(|file| format!("`{}`", shown(&file.path))).collect();
       let more = if n > MAX_NAMED { format!(" and {} more", n - MAX_NAMED) } else { String::new() };
       Err(
-        Failure::usage(format!("{n} guarded files are named `{name}`"))
+        Failure::usage(format!("{n} guarded files are named `{}`", shown(name)))
           .hint(format!("name one of them: {}{more}", paths.join(", "))),
       )
     }
@@ -69,7 +77,8 @@ pub fn meant(ledger: &Ledger, path: &Path) -> Option<PathBuf> {
   named(name).or_else(|| named(nearest(name, names)?)).cloned()
 }
 
-/// The path of a file as the ledger knows it; the file may be gone.
+/// The path of a file as the ledger knows it; the file may be gone. If there is no file at this path, the only guarded
+/// file whose path ends like that is meant.
 pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   // The file may be gone or replaced by a link, so also try the resolved directory with the typed name.
   let below = typed.parent().zip(typed.file_name()).map(|(parent, name)| {
@@ -82,17 +91,14 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
       return Ok(path.clone());
     }
   }
-  let known: Vec<PathBuf> = ledger.files()?.into_iter().map(|row| row.path).collect();
-  // Suggest a file with this name in another directory, or else with a similar name.
-  let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-  let names: Vec<String> = known.iter().filter_map(|known| name(known)).collect();
-  let near = name(&path).and_then(|typed| nearest(&typed, names.iter().map(String::as_str)));
-  let meant = known
-    .iter()
-    .find(|known| known.ends_with(typed))
-    .or_else(|| known.iter().find(|known| near.is_some() && name(known).as_deref() == near));
-  let hint = match meant {
-    Some(meant) => format!("did you mean `{}`?", shown(meant)),
+  // A file that is there and not guarded was meant itself.
+  if !typed.exists()
+    && let Some(row) = only_named(ledger, typed)?
+  {
+    return Ok(row.path);
+  }
+  let hint = match meant(ledger, &path) {
+    Some(meant) => format!("did you mean `{}`?", shown(&meant)),
     None => "`memfw status` lists what is guarded".to_owned(),
   };
   Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
@@ -125,7 +131,10 @@ pub fn find_marked(ledger: &Ledger, name: &str) -> Result<Option<(BlockId, Vec<P
 
 /// The item with an id, with the beginning of an id, or at a place in a file.
 pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
-  if let (path, Some(line)) = place(name) {
+  if let (file, Some(line)) = typed_place(name) {
+    let typed = Path::new(file);
+    // Items stay when their file is guarded no longer.
+    let path = find_file(ledger, typed).unwrap_or_else(|_| resolved(typed));
     let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };
     return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(
       || {

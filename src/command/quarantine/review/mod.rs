@@ -57,7 +57,7 @@ pub struct ReviewArgs {
 pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
   let ids = to_review(context, args)?;
   if ids.is_empty() {
-    return nothing(context, false);
+    return nothing(context, &args.filter, Unless::Open, false);
   }
   let config = context.config()?.config;
   let mut review = Review {
