@@ -12,6 +12,7 @@ use super::{
   pending,
   record::{Due, ScannedVersion},
   redact::Redacted,
+  stamp::doubt_stamp,
   verifying_read::{Sight, came_and_went},
 };
 use crate::{
@@ -160,6 +161,11 @@ impl<F: Fs> Engine<F> {
         return Err(error);
       }
     };
+    // It may have become writable after that as well, and the version was recorded with its new stamp.
+    if !writable && sight.stamp.is_some_and(|seen| seen != stamp) {
+      doubt_stamp(&mut self.ledger, &path, self.clock.now())?;
+      outcome = Outcome::Changed;
+    }
     if matches!(outcome, Outcome::Done { .. }) {
       self.file_memory.note_processed(target);
     }

@@ -166,7 +166,7 @@ impl World {
         }
       }
       Step::Rename(from, to) => {
-        let before = self.visible();
+        let before = self.visible_at_removal(to);
         self.disk.rename(from, to, now);
         self.hear_of(from);
         self.hear_of(to);
@@ -181,7 +181,7 @@ impl World {
         self.judge_target(from);
       }
       Step::Unlink(path) => {
-        let before = self.visible();
+        let before = self.visible_at_removal(path);
         let ino = self.disk.lookup(path);
         self.disk.unlink(path, now);
         self.hear_of(path);

@@ -300,6 +300,16 @@ impl SimFile {
     }
   }
 
+  /// Notes whether a write is going to be continued.
+  fn half_written(&self, is_half: bool) {
+    let before = is_half.then(|| self.now());
+    let mut world = self.fs.world.borrow_mut();
+    let ino = self.ino(&world);
+    let known = world.half_written.take();
+    let known = known.filter(|(of, _)| is_half && *of == ino);
+    world.half_written = known.or_else(|| before.map(|before| (ino, before)));
+  }
+
   /// A write that fails or is killed may have got as far as a page boundary.
   fn cut_short(&self, at: usize, bytes: &[u8]) {
     let torn = self.fs.world.borrow_mut().torn(at, bytes.len());
@@ -355,6 +365,7 @@ impl SimFile {
       n = 1 + world.rng.below(n - 1);
       world.note("short write");
     }
+    self.half_written(n < bytes.len());
     self.edit(at, Some(&bytes[..n]));
     Ok(n)
   }

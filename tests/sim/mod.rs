@@ -79,14 +79,17 @@ const FOUND_STAYING: &[u64] = &[7_673, 112_695, 120_765];
 /// truncated, in whose new part a line was overwritten at equal length, so that its rest stayed; markers that were due all
 /// the time while coarse file times were ahead of a clock that had been set back; a heading that could only be flagged,
 /// and whose flag went with the text below it; a stamp that seemed old because the clock was set back while its file was
-/// read; an approved text without an end, behind which blanks of its placeholder stayed; and, wrong in the
-/// simulation, approved text that was looked for in a workspace that had gone, an answer about readers that was
+/// read; an approved text without an end, behind which blanks of its placeholder stayed; a shrink of which nothing was
+/// written, completed over an end that others had changed; a file that became writable while it was read; and, wrong in
+/// the simulation, approved text that was looked for in a workspace that had gone, an answer about readers that was
 /// older than the lease, a ledger that was away, which was taken for one in a transaction, and a failed write
 /// that was taken back where no file may be cut, and a file of a writer that stood beside the version whose restore was
-/// interrupted, and an approved end of a line that only a recovery wrote.
+/// interrupted, an approved end of a line that only a recovery wrote, and a file that was deleted between two parts of a
+/// write.
 const FOUND_TWISTED: &[u64] = &[
   7_937, 3_525, 17_719, 18_903, 1_533, 5_687, 48_605, 52_181, 38_375, 16_001, 148_219, 838_107,
   516_901, 671_387, 506_156, 377_199, 511_799, 263_424, 281_328, 2_056_207, 2_070_347, 2_111_977,
+  2_238_568, 2_331_852,
 ];
 
 fn number(name: &str) -> Option<u64> {

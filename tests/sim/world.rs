@@ -48,6 +48,8 @@ pub(crate) struct World {
   pub(crate) heard: Option<Vec<Heard>>,
   /// Writes of the engine until it is killed in one.
   pub(crate) writes_left: Option<usize>,
+  /// The file that the engine has written in part, and its content before.
+  pub(crate) half_written: Option<(usize, Vec<u8>)>,
   /// Whether a write was torn since a start that ended what was interrupted.
   pub(crate) was_torn: bool,
   /// Larger files are not read.
@@ -103,6 +105,7 @@ impl World {
       absent: Absent::default(),
       heard: twists.events.then(Vec::new),
       writes_left: None,
+      half_written: None,
       was_torn: false,
       max_bytes: u64::MAX,
       step_ns: 1,
@@ -155,6 +158,28 @@ impl World {
     for path in &self.paths {
       for (line, _) in self.book.places(self.content_of(path).unwrap_or_default()) {
         *all.entry(line).or_default() += 1;
+      }
+    }
+    all
+  }
+
+  /// How often each line stands in the memory files for a program that takes a name away: with the file go the lines
+  /// that a write of the engine has not written again yet.
+  pub(crate) fn visible_at_removal(&self, path: &Path) -> BTreeMap<u32, u32> {
+    let mut all = self.visible();
+    let Some((ino, base)) = &self.half_written else { return all };
+    if self.ino_of(path) == Some(*ino) {
+      let count = |content: &[u8]| {
+        let mut lines: BTreeMap<u32, u32> = BTreeMap::new();
+        for (line, _) in self.book.places(content) {
+          *lines.entry(line).or_default() += 1;
+        }
+        lines
+      };
+      let now = count(self.content_of(path).unwrap_or_default());
+      for (line, n) in count(base) {
+        let torn = n.saturating_sub(now.get(&line).copied().unwrap_or_default());
+        *all.entry(line).or_default() += torn;
       }
     }
     all
