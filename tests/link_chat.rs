@@ -165,7 +165,8 @@ fn a_loss_is_told_and_decided_without_a_word_of_memory() {
   assert!(told(&guarded, &format!("why {loss}")).contains("losses.max_percent"));
 
   let undo = format!("to take this back: /memfw undo {loss}");
-  let accepted = format!("{loss}: the loss is accepted, MEMORY.md stays as it is\n{undo}");
+  let accepted =
+    format!("{loss}: the loss is accepted, 30 of 30 lines lost, MEMORY.md stays as it is\n{undo}");
   let undone = format!("{loss}: undone, the loss in MEMORY.md waits for you again");
   assert_eq!(told(&guarded, &approve), accepted);
   assert_eq!(told(&guarded, "list"), "nothing waits for you");

@@ -254,7 +254,7 @@ fn the_list_fits_a_narrow_terminal() {
   guarded.stop();
   let list = |columns: u16| {
     let list = guarded.test().args(["list"]).env("PAGER", "cat").env("NO_COLOR", "1");
-    list.env("COLUMNS", &columns.to_string()).on_terminal(columns, 24)
+    list.env("COLUMNS", columns.to_string()).on_terminal(columns, 24)
   };
   let (Some(narrow), Some(wide)) = (list(60), list(80)) else { return };
   // The footer is a sentence, and wraps.

@@ -318,7 +318,7 @@ fn bring_back(
   version: &Version,
   as_json: bool,
 ) -> Result<Status, Failure> {
-  let Restored { unchanged, created, before, quarantined } =
+  let Restored { unchanged, created, before, quarantined, left: _ } =
     engine.restore(target, version.hash, &context.user())?;
   if as_json {
     context.out.json(&json!({

@@ -10,8 +10,8 @@ use std::{
 
 use super::{
   agent_link::AgentLink, decisions::Decisions, degraded, error::EngineError, event::Event,
-  file_memory::FileMemory, files::Files, ids::Ids, judge_queue::JudgeQueue, open_edits::OpenEdits,
-  replaced::Replaced, target::Target, versions::Versions,
+  file_memory::FileMemory, files::Files, ids::Ids, judge_queue::JudgeQueue, loss_check::LossCheck,
+  open_edits::OpenEdits, replaced::Replaced, target::Target, versions::Versions,
 };
 use crate::{
   config::Config,
@@ -48,6 +48,8 @@ pub struct Engine<F: Fs> {
   pub(super) versions: Versions,
   /// Text of outsiders that was replaced recently.
   pub(super) replaced: Replaced,
+  /// Files that are compared with what they had.
+  pub(super) losses: LossCheck,
   /// How long poison was in its file, for each redaction since [`Engine::take_exposures`].
   pub(super) exposures: Vec<Duration>,
   /// Whether a text was taken out of its file because of its source since [`Engine::take_departed`].
@@ -78,6 +80,7 @@ impl<F: Fs> Engine<F> {
       placeholders: RefCell::default(),
       ids: RefCell::default(),
       replaced: Replaced::default(),
+      losses: LossCheck::default(),
       exposures: Vec::new(),
       has_departed: false,
     }

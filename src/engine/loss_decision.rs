@@ -6,7 +6,7 @@
 
 use super::{
   Engine, EngineError, Event, EventKind, Target, decisions::by_whom, event::shown,
-  loss_check::extent, pending::target_of, restore::Restored,
+  loss_check::extent, pending::target_of, prepare::ATTEMPTS, restore::Restored,
 };
 use crate::{
   files::Fs,
@@ -23,6 +23,15 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Loss, EngineError> {
     must_wait(loss)?;
+    if loss.found.state == LossState::Restoring {
+      return Err(EngineError::refused_with(
+        format!("`{}` is being rejected", loss.id),
+        format!(
+          "to complete that: `memfw reject {0}`; to take it back then: `memfw undo {0}`",
+          loss.id
+        ),
+      ));
+    }
     let at = self.now();
     let mut decided = loss.clone();
     decided.found.state = LossState::Approved;
@@ -46,13 +55,7 @@ impl<F: Fs> Engine<F> {
     must_wait(loss)?;
     self.must_be_kept(loss)?;
     let target = self.target_of_loss(loss)?;
-    let at = self.now();
-    let mut begun = loss.clone();
-    begun.found.state = LossState::Restoring;
-    begun.reviewed = Some((at, by.to_owned()));
-    if !self.ledger.change_loss(&begun, &[], at)? {
-      return Err(changed(loss));
-    }
+    self.begin_restoring(loss, by)?;
     let restored = match self.restore(&target, loss.found.base, by) {
       Ok(restored) => restored,
       Err(error) => {
@@ -60,20 +63,49 @@ impl<F: Fs> Engine<F> {
         if back.found.state == LossState::Restoring {
           back.found.state = LossState::Lost;
           back.reviewed = None;
+          let at = self.now();
           self.ledger.change_loss(&back, &[], at)?;
         }
         return Err(error);
       }
     };
-    let mut done = self.read_again(loss)?;
-    // A check of the daemon may have completed it already.
-    if done.found.state == LossState::Restoring {
-      done.found.state = LossState::Rejected;
-      done.restored = self.newest_version(&target)?;
-      let event = event(loss, EventKind::LossRejected, by_whom(by, reason));
-      self.put(&done, &event)?;
+    let event = event(loss, EventKind::LossRejected, by_whom(by, reason));
+    for _ in 0..ATTEMPTS {
+      let mut done = self.read_again(loss)?;
+      match done.found.state {
+        LossState::Restoring => {
+          done.found.state = LossState::Rejected;
+          done.restored = restored.left;
+          let at = self.now();
+          if self.ledger.change_loss(&done, &[event.row()], at)? {
+            event.log(None);
+          }
+        }
+        // A check of the daemon may have completed it already.
+        LossState::Rejected => return Ok((done, restored)),
+        _ => break,
+      }
     }
-    Ok((self.read_again(loss)?, restored))
+    Err(changed(loss))
+  }
+
+  /// Records that the file is being restored. The daemon may measure the loss meanwhile: as long as its base is the one
+  /// that the person has chosen, it is still the same loss.
+  fn begin_restoring(&mut self, loss: &Loss, by: &str) -> Result<(), EngineError> {
+    for _ in 0..ATTEMPTS {
+      let mut begun = self.read_again(loss)?;
+      must_wait(&begun)?;
+      if begun.found.base != loss.found.base {
+        break;
+      }
+      begun.found.state = LossState::Restoring;
+      let at = self.now();
+      begun.reviewed = Some((at, by.to_owned()));
+      if self.ledger.change_loss(&begun, &[], at)? {
+        return Ok(());
+      }
+    }
+    Err(changed(loss))
   }
 
   /// Takes the decision about a loss back: it waits again, and a restored file has again what it had.
@@ -85,16 +117,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Loss, EngineError> {
     self.must_be_kept(loss)?;
     match loss.found.state {
-      LossState::Approved => {
-        if let Some(later) =
-          self.ledger.open_loss(loss.file)?.filter(|one| one.found.state.is_waiting())
-        {
-          return Err(EngineError::refused_with(
-            format!("`{}` has lost more since", shown(&loss.path)),
-            format!("decide about that first: `memfw show {}`", later.id),
-          ));
-        }
-      }
+      LossState::Approved => {}
       LossState::Rejected => self.take_text_back(loss, by)?,
       state => {
         return Err(EngineError::refused(format!(
@@ -110,7 +133,10 @@ impl<F: Fs> Engine<F> {
       return Err(changed(loss));
     }
     event.log(None);
-    self.read_again(loss)
+    let undone = self.read_again(loss)?;
+    // Its lines may be back meanwhile, or another loss may have the same.
+    self.measure(loss.file)?;
+    Ok(undone)
   }
 
   /// Gives a restored file the content that it had before.
@@ -161,10 +187,6 @@ impl<F: Fs> Engine<F> {
     let error =
       || EngineError::refused(format!("`{}` is in no guarded workspace", shown(&loss.path)));
     target.ok_or_else(error)
-  }
-
-  fn newest_version(&self, target: &Target) -> Result<Option<ContentHash>, EngineError> {
-    Ok(self.ledger.versions(&target.path())?.first().map(|version| version.hash))
   }
 
   fn read_again(&self, loss: &Loss) -> Result<Loss, EngineError> {

@@ -8,6 +8,8 @@
 //! A file that is gone is created again as an empty one, and only here; see docs/versions.md.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   decisions::by_whom,
@@ -34,6 +36,8 @@ pub struct Restored {
   pub before: Option<ContentHash>,
   /// The items that were taken out of the restored version.
   pub quarantined: Vec<BlockId>,
+  /// The version that the file had when memfw released it.
+  pub left: Option<ContentHash>,
 }
 
 impl<F: Fs> Engine<F> {
@@ -81,18 +85,20 @@ impl<F: Fs> Engine<F> {
       if let Some(done) = self.restore_once(target, version, &text, created, by)? {
         // Completes what the pass under the lease could not do.
         self.catch_up(target)?;
+        let (done, mut left) = done;
+        if left.is_none() {
+          left = self.chosen_version(&target.path())?;
+        }
         let (unchanged, before) = match done {
           Put::Stood => (true, None),
           Put::Over(before) => (false, Some(before).filter(|_| !made)),
         };
-        // What a person restores is no loss, however short it is.
-        self.ledger.measure_from_here(&target.path())?;
         let quarantined =
           if unchanged { vec![] } else { taken_since(&self.ledger, target, began)? };
-        return Ok(Restored { unchanged, created: made, before, quarantined });
+        return Ok(Restored { unchanged, created: made, before, quarantined, left });
       }
     }
-    Err(EngineError::refused_with("others keep writing to the file", "restore it once more"))
+    Err(EngineError::refused_with("others keep writing to the file", "try it once more"))
   }
 
   /// One attempt; `None` if another program wrote meanwhile. `fresh` says whether memfw has just
@@ -104,7 +110,7 @@ impl<F: Fs> Engine<F> {
     text: &[u8],
     fresh: bool,
     by: &str,
-  ) -> Result<Option<Put>, EngineError> {
+  ) -> Result<Option<(Put, Option<ContentHash>)>, EngineError> {
     let path = target.path();
     let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
     if !self.files.is_on_path(target, &file)? {
@@ -120,7 +126,7 @@ impl<F: Fs> Engine<F> {
     }
     let before = self.bare(target, bytes.clone())?;
     if before == text && !fresh {
-      return Ok(Some(Put::Stood));
+      return Ok(Some((Put::Stood, self.chosen_version(&path)?)));
     }
     if file.leased_for().is_none() {
       return Err(EngineError::refused_with(
@@ -184,12 +190,21 @@ impl<F: Fs> Engine<F> {
     let outcome =
       self.process(target, row.as_ref(), &mut file, locked, &hint, &mut Sight::default())?;
     file.release();
+    let mut left = None;
     if matches!(outcome, Outcome::Done { .. }) {
       self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
+      // Under the lock: what another program writes from here on is measured.
+      left = self.chosen_version(&path)?;
     }
     drop(file);
     drop(writing);
-    Ok(Some(Put::Over(ContentHash::of(&before))))
+    Ok(Some((Put::Over(ContentHash::of(&before)), left)))
+  }
+
+  /// Measures losses of a file from its newest version on: what a person chooses is none, however short it is.
+  fn chosen_version(&mut self, path: &Path) -> Result<Option<ContentHash>, EngineError> {
+    self.ledger.measure_from_here(path)?;
+    Ok(self.ledger.versions(path)?.first().map(|version| version.hash))
   }
 
   /// Creates an empty file in the place of one that is gone.

@@ -21,8 +21,13 @@ use super::{
 };
 use crate::memory::{BlockId, ContentHash};
 
-/// The most versions of a file among which the largest is looked for.
-const NEWEST: i64 = 256;
+/// The most versions of a file that are looked at, the newest first.
+const NEWEST: i64 = 4096;
+/// How many versions between the newest and the oldest a file is compared with. Of text that leaves in many steps, one
+/// of them has all but a step of them (a choice: a sixteenth of the steps on average).
+const SAMPLES: usize = 8;
+/// The most bytes of these versions together; reading more takes too long.
+const MAX_SAMPLED_BYTES: i64 = 2_000_000;
 
 /// What became of a loss.
 #[derive(
@@ -119,7 +124,7 @@ pub struct Span {
   pub since: Micros,
   /// The number of its newest version.
   pub newest: i64,
-  /// The version before, the one with the most bytes, and the oldest; each once.
+  /// The version before, the one with the most bytes, the oldest, and some in between; each once.
   pub before: Vec<ContentHash>,
 }
 
@@ -160,22 +165,23 @@ impl Ledger {
     })
   }
 
-  /// Losses without a decision that were found since a time, at most `n`, the newest first.
-  pub fn open_losses(&self, since: Micros, n: usize) -> Result<Vec<Loss>, StoreError> {
+  /// Losses without a decision that were found since a time, the oldest first.
+  pub fn open_losses(&self, since: Micros) -> Result<Vec<Loss>, StoreError> {
     self.read(|conn| {
       let rest = "WHERE loss.state IN ('moved', 'lost', 'restoring') AND found_at >= ?1
-                  ORDER BY found_at DESC LIMIT ?2";
+                  ORDER BY found_at, loss.id";
       let mut statement = conn.prepare_cached(&select(rest))?;
-      Ok(statement.query_map(params![since, n as i64], loss_row)?.collect::<Result<_, _>>()?)
+      Ok(statement.query_map([since], loss_row)?.collect::<Result<_, _>>()?)
     })
   }
 
-  /// The loss of a file without a decision.
-  pub fn open_loss(&self, file: i64) -> Result<Option<Loss>, StoreError> {
+  /// The losses of a file without a decision, the oldest first.
+  pub fn open_losses_of(&self, file: i64) -> Result<Vec<Loss>, StoreError> {
     self.read(|conn| {
       let rest = "WHERE loss.file = ?1 AND loss.state IN ('moved', 'lost', 'restoring')
-                  ORDER BY found_at DESC LIMIT 1";
-      Ok(conn.prepare_cached(&select(rest))?.query_row([file], loss_row).optional()?)
+                  ORDER BY found_at, loss.id";
+      let mut statement = conn.prepare_cached(&select(rest))?;
+      Ok(statement.query_map([file], loss_row)?.collect::<Result<_, _>>()?)
     })
   }
 
@@ -261,7 +267,7 @@ impl Ledger {
   }
 
   /// Takes the decision about a loss back, with the events, like [`Self::change_loss`]: the file is measured from
-  /// where it was before. Other losses of the file without a decision are this one, and are deleted.
+  /// where it was before, and again.
   pub fn undecide_loss(
     &mut self,
     loss: &Loss,
@@ -285,10 +291,7 @@ impl Ledger {
          SELECT file, former_since, former_newest FROM loss WHERE id = ?1 AND former_since IS NOT NULL",
         [loss.id.as_str()],
       )?;
-      tx.execute(
-        "DELETE FROM loss WHERE file = ?1 AND id <> ?2 AND state IN ('moved', 'lost', 'restoring')",
-        params![loss.file, loss.id.as_str()],
-      )?;
+      has_changed(tx, loss.file, true)?;
       event::append(tx, events, at)?;
       Ok(true)
     })
@@ -312,12 +315,14 @@ impl Ledger {
     })
   }
 
-  /// The next file that has changed since it was measured.
-  pub fn next_unmeasured(&self) -> Result<Option<Unmeasured>, StoreError> {
+  /// The next file after `last` that has changed since it was measured, in turn: a file that changes all the time
+  /// keeps no other waiting.
+  pub fn next_unmeasured(&self, last: i64) -> Result<Option<Unmeasured>, StoreError> {
     self.read(|conn| {
-      let sql = "SELECT id, unmeasured FROM file WHERE unmeasured > 0 ORDER BY id LIMIT 1";
+      let sql =
+        "SELECT id, unmeasured FROM file WHERE unmeasured > 0 ORDER BY id <= ?1, id LIMIT 1";
       let row = |row: &Row<'_>| Ok(Unmeasured { file: row.get(0)?, n: row.get(1)? });
-      Ok(conn.prepare_cached(sql)?.query_row([], row).optional()?)
+      Ok(conn.prepare_cached(sql)?.query_row([last], row).optional()?)
     })
   }
 
@@ -435,10 +440,8 @@ fn span(conn: &Connection, file: i64, since: Micros) -> Result<Option<Span>, Fau
   let counts = |(id, _, _, _, until): &&Seen| {
     until.is_some_and(|until| until > since && (*id > last || until > decided))
   };
-  let mut before = Vec::new();
   let counted: Vec<&Seen> = found.iter().filter(counts).collect();
-  before.extend(counted.first().map(|one| one.1));
-  before.extend(counted.iter().max_by_key(|one| (one.2, one.0)).map(|one| one.1));
+  let largest = counted.iter().max_by_key(|one| (one.2, one.0)).copied();
   let oldest = conn
     .prepare_cached(
       "SELECT hash FROM version JOIN content ON content.id = version.content
@@ -447,9 +450,17 @@ fn span(conn: &Connection, file: i64, since: Micros) -> Result<Option<Span>, Fau
     )?
     .query_row(params![file, since, last, decided], |row| column::hash(row, 0))
     .optional()?;
-  before.extend(oldest);
+  let mut left = MAX_SAMPLED_BYTES;
+  let sampled = (1..=SAMPLES).filter_map(|n| counted.get(counted.len() * n / (SAMPLES + 1)));
+  let fits = |one: &&&Seen| {
+    left -= one.2;
+    left >= 0
+  };
+  let between: Vec<ContentHash> = sampled.filter(fits).map(|one| one.1).collect();
+  let ends = [counted.first().map(|one| one.1), largest.map(|one| one.1), oldest];
   let mut seen = HashSet::new();
-  before.retain(|hash| Some(*hash) != after && seen.insert(*hash));
+  let before = ends.into_iter().flatten().chain(between);
+  let before = before.filter(|hash| Some(*hash) != after && seen.insert(*hash)).collect();
   Ok(Some(Span { path, after, since: replaced_at.unwrap_or(seen_at), newest, before }))
 }
 

@@ -94,7 +94,7 @@ pub use file::{FileRow, FileStatus, Inode, Pending};
 pub use injected::{Injection, ReadBy};
 pub use item::{Item, ItemFilter};
 pub use kind::EventKind;
-pub use loss::{Loss, LossState, Measured, Span};
+pub use loss::{Loss, LossState, Measured, Span, Unmeasured};
 pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use part::{Part, PartKind};
 pub use part_of::PartOf;

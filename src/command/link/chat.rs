@@ -25,7 +25,7 @@ use self::subject::Subject;
 use super::{late, news::news};
 use crate::{
   app::context::{Context, Surroundings},
-  command::quarantine::{Done, approve, reject, take_back},
+  command::quarantine::{Done, approve, extent, reject, take_back},
   config::{LogLevel, Preset},
   engine::{Engine, review::Approval},
   files::RealFs,
@@ -231,8 +231,8 @@ fn decided(done: &Done, subject: &Subject, file: &str) -> String {
   let word = |key: &str| done.value.get(key).and_then(|word| word.as_str()).unwrap_or_default();
   let id = &done.id;
   match (subject, word("status"), word("placed")) {
-    (Subject::Loss(_), "approved", _) => {
-      format!("{id}: the loss is accepted, {file} stays as it is")
+    (Subject::Loss(loss), "approved", _) => {
+      format!("{id}: the loss is accepted, {}, {file} stays as it is", extent(loss))
     }
     (Subject::Loss(_), "rejected", _) => format!("{id}: rejected, {file} is as before the loss"),
     (Subject::Loss(_), ..) => format!("{id}: undone, the loss in {file} waits for you again"),

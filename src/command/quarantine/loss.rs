@@ -141,7 +141,8 @@ pub(super) fn approve(
     );
   }
   let loss = engine.approve_loss(loss, word.by, word.reason)?;
-  let line = format!("{}: approved, {} stays as it is", loss.id, terminal(shown(&loss.path)));
+  let (id, path) = (&loss.id, terminal(shown(&loss.path)));
+  let line = format!("{id}: approved, {}, {path} stays as it is", extent(&loss));
   Ok(done(&loss, line, true))
 }
 
