@@ -10,7 +10,7 @@ use std::{
 
 use super::{
   agent_link::AgentLink, decisions::Decisions, degraded, error::EngineError, event::Event,
-  file_memory::FileMemory, files::Files, ids::Ids, judge_queue::JudgeQueue, loss_check::LossCheck,
+  file_memory::FileMemory, files::Files, ids::Ids, judge_queue::JudgeQueue, loss_round::LossCheck,
   open_edits::OpenEdits, replaced::Replaced, target::Target, versions::Versions,
 };
 use crate::{

@@ -10,7 +10,10 @@
 
 use std::{cmp::Reverse, collections::HashSet, path::Path};
 
-use super::{Engine, EngineError, Event, EventKind};
+use super::{
+  Engine, EngineError, Event, EventKind,
+  loss_round::{LossCheck, Round},
+};
 use crate::{
   config::Config,
   files::Fs,
@@ -35,24 +38,6 @@ const MAX_OPEN: usize = 8;
 /// How much a file may lose.
 pub const fn tolerance(config: &Config) -> Tolerance {
   Tolerance { max_percent: config.loss_percent, min_lines: config.loss_lines }
-}
-
-/// What is known about the check between two of its steps.
-#[derive(Debug, Default)]
-pub(super) struct LossCheck {
-  /// The file that was measured last.
-  last: i64,
-  round: Option<Round>,
-}
-
-/// The open losses that a change of a file may concern, because their lines may have come into it or left it.
-#[derive(Debug)]
-struct Round {
-  /// The file is measured as soon as none is left.
-  due: Unmeasured,
-  /// The lines that have come or gone.
-  changed: HashSet<LineHash>,
-  left: Vec<BlockId>,
 }
 
 /// A version, and what its file has lost of it.

@@ -53,6 +53,7 @@ pub mod lazy;
 mod line_hash_tests;
 pub mod loss_check;
 pub mod loss_decision;
+mod loss_round;
 #[cfg(test)]
 mod loss_tests;
 mod lost;

@@ -1,4 +1,4 @@
-//! What the owner is told in a chat about the state of memory, items and losses: no word of memory, and no name that
+//! Answers to the owner in a chat about the state of memory, items and losses: no word of memory, and no name that
 //! somebody else chose.
 #![forbid(unsafe_code)]
 
