@@ -14,6 +14,9 @@ use {
   unicode_width::UnicodeWidthChar as _,
 };
 
+/// Escaped text in a style.
+pub type Piece = (String, Style);
+
 /// Columns between two columns.
 const GAP: usize = 2;
 
@@ -138,32 +141,45 @@ impl Table {
 
   /// The table as text, in this number of columns where possible.
   pub fn render(&self, columns: usize, colour: bool) -> String {
-    let last = self.columns.iter().rposition(|column| column.is_dispensable);
-    if let Some(at) = last.filter(|_| self.least() > columns) {
-      return self.without(at).render(columns, colour);
-    }
-    let widths = self.widths(columns);
     let mut text = String::new();
-    let titles: Vec<Cell> =
-      self.columns.iter().map(|column| Cell::styled(column.title, Style::Bold)).collect();
-    for row in std::iter::once(&titles).chain(&self.rows) {
-      let mut pending = 0;
-      for ((cell, column), &columns) in row.iter().zip(&self.columns).zip(&widths) {
-        let shown = column.fit(&cell.text, columns);
-        let padding = columns.saturating_sub(width(&shown));
-        let (before, after) = if column.right { (padding, 0) } else { (0, padding) };
-        // Spaces are written only when something follows, so that no line ends with them.
-        if shown.is_empty() {
-          pending += padding + GAP;
-        } else {
-          text.extend(std::iter::repeat_n(' ', pending + before));
-          text.push_str(&cell.style.paint(&shown, colour));
-          pending = after + GAP;
-        }
-      }
+    for row in self.rows(columns) {
+      text.extend(row.iter().map(|(piece, style)| style.paint(piece, colour)));
       text.push('\n');
     }
     text
+  }
+
+  /// Titles and rows as pieces of text with their styles, in this number of columns where possible.
+  pub fn rows(&self, columns: usize) -> Vec<Vec<Piece>> {
+    let last = self.columns.iter().rposition(|column| column.is_dispensable);
+    if let Some(at) = last.filter(|_| self.least() > columns) {
+      return self.without(at).rows(columns);
+    }
+    let widths = self.widths(columns);
+    let titles: Vec<Cell> =
+      self.columns.iter().map(|column| Cell::styled(column.title, Style::Bold)).collect();
+    std::iter::once(&titles).chain(&self.rows).map(|row| self.pieces(row, &widths)).collect()
+  }
+
+  fn pieces(&self, row: &[Cell], widths: &[usize]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut pending = 0;
+    for ((cell, column), &columns) in row.iter().zip(&self.columns).zip(widths) {
+      let shown = column.fit(&cell.text, columns);
+      let padding = columns.saturating_sub(width(&shown));
+      let (before, after) = if column.right { (padding, 0) } else { (0, padding) };
+      // Spaces are written only when something follows, so that no line ends with them.
+      if shown.is_empty() {
+        pending += padding + GAP;
+      } else {
+        if pending + before > 0 {
+          pieces.push((" ".repeat(pending + before), Style::Plain));
+        }
+        pieces.push((shown.into_owned(), cell.style));
+        pending = after + GAP;
+      }
+    }
+    pieces
   }
 
   /// The table without one column.
