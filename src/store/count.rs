@@ -57,6 +57,11 @@ pub struct Extent {
 }
 
 impl Ledger {
+  /// A number that changes whenever another connection changes the database; it is equal only on one connection.
+  pub fn change_counter(&self) -> Result<i64, StoreError> {
+    self.read(|conn| Ok(conn.query_row("PRAGMA data_version", [], |row| row.get(0))?))
+  }
+
   /// The numbers of one workspace, at this moment.
   pub fn extent(&self, workspace: &Path) -> Result<Extent, StoreError> {
     self.snapshot()?.read(|conn| {
@@ -154,6 +159,16 @@ mod tests {
     tests::{Home, block, id, item, op, scan},
   };
   use std::path::Path;
+
+  #[test]
+  fn a_change_by_another_connection_is_noticed() {
+    let home = Home::new();
+    let (mut writer, reader) = (home.ledger(), home.reader());
+    let before = reader.change_counter().unwrap();
+    assert_eq!(reader.change_counter().unwrap(), before);
+    writer.append_events(&[NewEvent::new(EventKind::Kept)], 1).unwrap();
+    assert_ne!(reader.change_counter().unwrap(), before);
+  }
 
   #[test]
   fn everything_is_counted_once() {
