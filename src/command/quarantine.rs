@@ -51,7 +51,7 @@ use decide::add;
 pub(super) use decide::{Done, approve, reject, take_back};
 pub(super) use filter::{FilterArgs, Unless};
 pub(super) use in_file::FlaggedTexts;
-pub(super) use list::strongest;
+pub(super) use list::{strongest, words};
 pub(super) use loss::extent;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.

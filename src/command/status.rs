@@ -1,6 +1,7 @@
 //! `memfw status`: what is protected, what is not, and why.
 #![forbid(unsafe_code)]
 
+mod head;
 mod losses;
 mod short;
 mod skills;
@@ -301,38 +302,6 @@ impl StatusReport {
   /// Whether the daemon runs or has run.
   pub(super) const fn has_run(&self) -> bool {
     self.started_at.is_some() || self.pid.is_some()
-  }
-
-  /// The program and whether it guards.
-  pub(super) fn title(&self, context: &Context) -> String {
-    let style = if self.daemon == "guarding" { Style::Green } else { Style::Yellow };
-    let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-    format!("memfw {}: {}{pid}", env!("CARGO_PKG_VERSION"), context.out.paint(style, self.daemon))
-  }
-
-  /// How much is protected, or only known.
-  pub(super) fn extent(&self) -> String {
-    let known = format!("{} in {}", count(self.n_blocks, "block"), count(self.n_files, "file"));
-    match self.daemon {
-      "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
-      _ => format!("  protected   {known}"),
-    }
-  }
-
-  /// What waits for a person.
-  pub(super) fn waiting(&self, context: &Context, next: &str) -> String {
-    let flagged = match self.n_flagged {
-      0 => String::new(),
-      n => format!(" ({n} flagged, in {})", choose(n, "its file", "their files")),
-    };
-    // A review has no losses.
-    let is_only = self.losses.n_waiting == self.n_open() && !next.is_empty();
-    let next = if is_only { ": memfw list" } else { next };
-    let waiting = match self.n_open() {
-      0 => "nothing".to_owned(),
-      n => context.out.paint(Style::Yellow, &format!("{n} for you{flagged}{next}")),
-    };
-    format!("  waiting     {waiting}")
   }
 
   fn print(&self, context: &Context) -> Result<(), Failure> {

@@ -224,7 +224,11 @@ fn place(row: &Row<'_>, directory: &Path) -> String {
 }
 
 /// The beginning of a text, harmless for a terminal.
-pub(super) fn words(ledger: &Ledger, item: &Item, texts: &mut FlaggedTexts<'_>) -> String {
+pub(in crate::command) fn words(
+  ledger: &Ledger,
+  item: &Item,
+  texts: &mut FlaggedTexts<'_>,
+) -> String {
   let beginning = |text: &[u8]| {
     let text = text.trim_ascii();
     one_line(text.get(..SNIPPET).unwrap_or(text))

@@ -47,22 +47,14 @@ impl Span {
     let today = day(now);
     let first = today.saturating_sub(i64::from(days.max(1)) - 1);
     let since = first.saturating_mul(DAY);
-    let mut tally = Tally::default();
-    let truncated =
-      ledger.each_event(&COUNTED, since, MAX_EVENTS, |row| count(&mut tally, &row))?;
+    let (figures, truncated) = outcomes(ledger, since, MAX_EVENTS)?;
     let moves: Vec<Move> = ledger
       .trust_days()?
       .into_iter()
       // If the clock was set back, the ledger has blocks from days in the future.
       .map(|one| Move { day: one.day.min(today), trust: one.trust, came: one.came, went: one.went })
       .collect();
-    Ok(Self {
-      since,
-      until: now,
-      truncated,
-      figures: tally.finish(),
-      levels: levels(&moves, first, today),
-    })
+    Ok(Self { since, until: now, truncated, figures, levels: levels(&moves, first, today) })
   }
 
   /// The content of memory now.
@@ -74,6 +66,13 @@ impl Span {
   pub fn all_days(&self) -> impl Iterator<Item = i64> {
     self.levels.iter().map(|level| level.day)
   }
+}
+
+/// The outcomes of blocks since a time, from at most so many events, the newest ones; and whether there were more.
+pub fn outcomes(ledger: &Ledger, since: i64, most: u32) -> Result<(Figures, bool), Failure> {
+  let mut tally = Tally::default();
+  let truncated = ledger.each_event(&COUNTED, since, most, |row| count(&mut tally, &row))?;
+  Ok((tally.finish(), truncated))
 }
 
 fn count(tally: &mut Tally, row: &EventRow) {
