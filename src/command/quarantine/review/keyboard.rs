@@ -7,7 +7,7 @@
 //! Invariant: a key that was pressed before the wait does not count, so a repeating key decides once.
 #![forbid(unsafe_code)]
 
-use std::{collections::VecDeque, io, os::fd::BorrowedFd};
+use std::{collections::VecDeque, future::pending, io, os::fd::BorrowedFd, time::Duration};
 
 use rustix::termios::{
   LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcsetattr,
@@ -38,6 +38,19 @@ pub enum Typed {
   End,
 }
 
+/// The end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+  /// There is input.
+  Input,
+  /// A signal would end the process.
+  End,
+  /// The terminal has another size, or may show something else after a stop.
+  Redraw,
+  /// Nothing happened in time.
+  TimeOut,
+}
+
 /// Standard input.
 pub struct Keyboard {
   keys: Option<Keys>,
@@ -46,11 +59,12 @@ pub struct Keyboard {
 }
 
 /// The state for reading single keys.
-struct Keys {
+pub struct Keys {
   runtime: Runtime,
   ends: [Signal; 3],
   /// The process continues after a stop, in which another program may have changed the terminal's mode.
   goes_on: Signal,
+  resized: Signal,
 }
 
 impl Keyboard {
@@ -107,7 +121,8 @@ impl Keyboard {
 }
 
 impl Keys {
-  fn new() -> io::Result<Self> {
+  /// Prepares for keys of the terminal at standard input, and for signals.
+  pub fn new() -> io::Result<Self> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let ends = [
@@ -116,8 +131,9 @@ impl Keys {
       signal(SignalKind::hangup())?,
     ];
     let goes_on = signal(SignalKind::from_raw(libc::SIGCONT))?;
+    let resized = signal(SignalKind::window_change())?;
     drop(entered);
-    Ok(Self { runtime, ends, goes_on })
+    Ok(Self { runtime, ends, goes_on, resized })
   }
 
   fn key(&mut self) -> io::Result<Typed> {
@@ -137,34 +153,56 @@ impl Keys {
 
   /// Waits for input; `false` if a signal ends the wait.
   fn wait(&mut self, raw: Option<&Raw>) -> io::Result<bool> {
-    let Self { runtime, ends: [interrupt, terminate, hangup], goes_on } = self;
+    loop {
+      match self.wait_for(raw, None)? {
+        Waited::Input => return Ok(true),
+        Waited::End => return Ok(false),
+        Waited::Redraw | Waited::TimeOut => {}
+      }
+    }
+  }
+
+  /// Waits for input or a signal, and no longer than this.
+  pub fn wait_for(&mut self, raw: Option<&Raw>, patience: Option<Duration>) -> io::Result<Waited> {
+    let Self { runtime, ends: [interrupt, terminate, hangup], goes_on, resized } = self;
     runtime.block_on(async {
       // The replacement is unsafe, for types whose descriptor may change; this type's cannot.
       #[expect(deprecated, reason = "the only form that safe code can call")]
       let input = AsyncFd::with_interest(stdin(), Interest::READABLE)?;
-      loop {
-        tokio::select! {
-          biased;
-          _ = interrupt.recv() => return Ok(false),
-          _ = terminate.recv() => return Ok(false),
-          _ = hangup.recv() => return Ok(false),
-          _ = goes_on.recv() => if let Some(raw) = raw { raw.again()? },
-          ready = input.readable() => return ready.map(|_| true),
+      let late = async {
+        match patience {
+          Some(patience) => tokio::time::sleep(patience).await,
+          None => pending().await,
         }
+      };
+      tokio::select! {
+        biased;
+        _ = interrupt.recv() => Ok(Waited::End),
+        _ = terminate.recv() => Ok(Waited::End),
+        _ = hangup.recv() => Ok(Waited::End),
+        _ = goes_on.recv() => {
+          if let Some(raw) = raw {
+            raw.again()?;
+          }
+          Ok(Waited::Redraw)
+        }
+        _ = resized.recv() => Ok(Waited::Redraw),
+        ready = input.readable() => ready.map(|_| Waited::Input),
+        () = late => Ok(Waited::TimeOut),
       }
     })
   }
 }
 
 /// The terminal without line editing, echo and signals by keys, until this value is dropped.
-struct Raw {
+pub struct Raw {
   before: Termios,
   raw: Termios,
 }
 
 impl Raw {
   /// Enters raw mode, and drops what was typed before.
-  fn enter() -> io::Result<Self> {
+  pub fn enter() -> io::Result<Self> {
     let before = tcgetattr(stdin())?;
     let mut raw = before.clone();
     let line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
@@ -191,7 +229,8 @@ fn stdin() -> BorrowedFd<'static> {
   rustix::stdio::stdin()
 }
 
-fn read() -> io::Result<Vec<u8>> {
+/// The input that is there; nothing at its end.
+pub fn read() -> io::Result<Vec<u8>> {
   let mut buffer = vec![0; CHUNK];
   loop {
     match rustix::io::read(stdin(), buffer.as_mut_slice()) {
