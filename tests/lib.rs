@@ -73,6 +73,7 @@ mod shell;
 mod sim;
 mod skills;
 mod support;
+mod top;
 mod transcripts;
 #[cfg(linux)]
 mod unheard;

@@ -187,6 +187,7 @@ fn what_waits_and_why() {
   let Some(scene) = Scene::new() else { return };
   let all = || {
     scene.shows("list", "list", Wide::Never)?;
+    scene.shows("top", "top", Wide::Never)?;
     scene.shows("list_decided", "list --status approved --status rejected", Wide::Never)?;
     scene.shows("show", "show ID4 ID2 ID1", Wide::Path)?;
     scene.shows("review", "review ID4", Wide::Path)?;
@@ -275,6 +276,7 @@ fn nothing_at_all_is_said_in_one_line() {
   let all = || {
     scene.shows("empty_list", "list", Wide::Never)?;
     scene.shows("empty_review", "review", Wide::Never)?;
+    scene.shows("empty_top", "top", Wide::Never)?;
     scene.shows("empty_stats", "stats", Wide::Never)?;
     scene.shows("empty_log", "log --no-follow", Wide::Never)?;
     scene.shows("empty_policy", "policy check", Wide::Never)?;

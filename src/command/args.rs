@@ -39,7 +39,7 @@ A memory firewall for AI agents: judges what is written into their memory
 
 {usage-heading} {usage}   (none: the state, and what to do next)
 
-Every day:  status            what is protected, what is not, and why
+Every day:  status, top       what is protected, what is not, and why; live
             review, list      decide about what waits for you, or list it
             show, explain     an item with its text, and why it was taken out
             approve, reject   restore the exact bytes, or refuse them
@@ -86,6 +86,8 @@ pub enum Command {
   Demo(super::demo::DemoArgs),
   /// Show what is protected, what is not, and why
   Status(super::status::StatusArgs),
+  /// Watch memory live: what comes in, what was taken out, what waits
+  Top(super::top::TopArgs),
   /// Wait until every pending change has been processed
   Settle(super::settle::SettleArgs),
   /// Judge files or standard input without changing anything
@@ -174,6 +176,7 @@ mod tests {
     Init(crate::command::init::InitArgs),
     Demo(crate::command::demo::DemoArgs),
     Status(crate::command::status::StatusArgs),
+    Top(crate::command::top::TopArgs),
     Settle(crate::command::settle::SettleArgs),
     Scan(crate::command::scan::ScanArgs),
     Eval(crate::command::eval::EvalArgs),
@@ -260,6 +263,8 @@ mod tests {
       "memfw status --json --wait 5",
       "memfw status --short",
       "memfw stats --prometheus --output memfw.prom",
+      "memfw top",
+      "memfw top --once",
       "memfw settle",
       "memfw settle 5",
       "memfw scan",

@@ -10,7 +10,7 @@ use super::{
   audit, complete, config, demo, doctor, eval, explain, gate, init, judge, link, log, man, markers,
   openclaw, overview, policy, provenance,
   quarantine::{self, QuarantineCommand},
-  recall, report, restore, run, scan, service, settle, skills, stats, status, suggest,
+  recall, report, restore, run, scan, service, settle, skills, stats, status, suggest, top,
 };
 use crate::{
   app::{
@@ -64,6 +64,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Init(args) => init::run(context, &args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
+    Command::Top(args) => top::run(context, &args),
     Command::Settle(args) => settle::run(context, args),
     Command::Scan(args) => scan::run(context, args),
     Command::Eval(args) => eval::run(context, args),

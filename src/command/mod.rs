@@ -38,6 +38,7 @@ pub mod skills;
 pub mod stats;
 pub mod status;
 pub mod suggest;
+pub mod top;
 
 pub use {
   args::{Args, Command},

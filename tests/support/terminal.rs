@@ -131,6 +131,12 @@ impl Terminal {
     kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
   }
 
+  /// Changes the size of the terminal.
+  pub(crate) fn resize(&self, columns: u16, rows: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(self.end.as_ref().unwrap(), size).unwrap();
+  }
+
   /// The mode that the terminal is in.
   pub(crate) fn mode(&self) -> Termios {
     tcgetattr(self.end.as_ref().unwrap()).unwrap()
