@@ -1,9 +1,15 @@
 //! A part of an item is approved: by a command, in a review, and when the process is killed in between.
 
 use {
-  crate::support::{AT_ONCE, Guarded, NEVER, marks, needle, poison},
-  memfw::failpoint::{Point, VARIABLE},
+  crate::support::{AT_ONCE, Guarded, NEVER, Writer, marks, needle, poison},
+  memfw::{
+    failpoint::{Point, VARIABLE},
+    os::WriteLock,
+  },
+  std::time::Duration,
 };
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const FILE: &str = "MEMORY.md";
 
@@ -205,6 +211,70 @@ fn a_key_of_the_review_restores_a_part_and_goes_on_with_the_rest() {
   assert!(output.stdout.contains("sentences come back?"), "{}", output.stdout);
   assert!(output.stdout.ends_with("2 items decided\n"), "{}", output.stdout);
   assert_eq!((guarded.listed("rejected").len(), guarded.listed("split").len()), (1, 1));
+}
+
+#[test]
+fn a_part_that_is_deleted_leaves_the_daemon_guarding() {
+  let (mut guarded, id) = guarded(AT_ONCE, &entry());
+  guarded.ok(&["approve", &id, "--lines", "1,3"]);
+  guarded.settle();
+  let rest = waiting(&guarded);
+  guarded.ok(&["quarantine", "delete", &rest[0], "--yes"]);
+  for n in 2..4 {
+    Writer::Shell.add(&guarded.path(FILE), poison(n).as_bytes());
+    guarded.settle();
+    let now = bare(&guarded);
+    assert!(!now.contains(&needle(n)), "{now}");
+    guarded.stop();
+    guarded.start();
+  }
+  assert_eq!(waiting(&guarded).len(), 2);
+}
+
+#[test]
+fn of_two_commands_about_one_item_at_one_time_one_decides() {
+  let part = |line: &'static str| vec!["approve", "ID", "--lines", line];
+  let (all, reject) = (vec!["approve", "ID"], vec!["reject", "ID"]);
+  let both = [
+    [part("1"), part("3")],
+    [part("1"), part("1")],
+    [part("1"), all.clone()],
+    [all.clone(), part("3")],
+    [part("1"), reject.clone()],
+    [reject.clone(), part("1")],
+    [all.clone(), all.clone()],
+    [all, reject],
+  ];
+  for both in both {
+    let (guarded, id) = guarded(AT_ONCE, &entry());
+    let before = bare(&guarded);
+    let args = both.clone().map(|words| {
+      words.into_iter().map(|word| if word == "ID" { id.clone() } else { word.to_owned() })
+    });
+    // Both are begun while neither can decide.
+    let lock = WriteLock::acquire(&guarded.tmp().join("memfw/data"), PATIENCE).unwrap();
+    let mut running = args.map(|args| guarded.test().args(args.collect::<Vec<_>>()).start());
+    drop(lock);
+    let done = [0, 1].map(|at| running[at].wait().code() == Some(0));
+    guarded.settle();
+    let whole = &guarded.json(&["show", &id, "--json"])[0];
+    let status = whole["status"].as_str().unwrap();
+    let is_changed_knowingly = both[1][0] == "reject" && both[0].len() == 2;
+    assert!(done != [false, false], "{both:?}");
+    assert!(done != [true, true] || is_changed_knowingly, "{both:?} {status}");
+    let out: String = waiting(&guarded)
+      .iter()
+      .map(|id| guarded.json(&["show", id, "--json"])[0]["text"].as_str().unwrap().to_owned())
+      .collect();
+    let now = bare(&guarded);
+    for line in entry().lines() {
+      let count = now.matches(line).count() + out.matches(line).count();
+      assert_eq!(count, usize::from(status != "rejected"), "{both:?} {status}: {now}");
+    }
+    guarded.ok(&["undo", &id]);
+    guarded.settle();
+    assert_eq!((bare(&guarded), waiting(&guarded)), (before, vec![id]), "{both:?}");
+  }
 }
 
 /// The points at which a command may die while it approves a part, or takes that back.

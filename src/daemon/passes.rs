@@ -64,6 +64,7 @@ impl Passes {
         waited: began.saturating_sub(waiting.since),
         opened_since_close: core.watching.readers.was_read(target),
         adopting: core.adoption.baseline.contains(target),
+        is_restored: false,
       };
       let Core { engine, watching, .. } = core;
       let mut was_read = |own_opens| watching.was_read(target, own_opens);

@@ -19,6 +19,7 @@ use crate::{
   detect::{Code, reading::Ruling},
   files::Fs,
   judging::{
+    approvals::plain_of,
     judge::Beside,
     judgement::{BlockJudgement, Consulted},
     origin::Origin,
@@ -27,7 +28,7 @@ use crate::{
   },
   memory::{ContentHash, Document, Known, line::LineKind},
   provenance::State,
-  store::{FileStatus, ItemFilter, NewQuestion, Pending, StateKey, StoreError},
+  store::{FileStatus, ItemFilter, NewQuestion, Pending, StateKey},
 };
 
 /// The most quarantined entries that one call of [`Engine::consult`] asks about; a bound on its work.
@@ -115,10 +116,7 @@ impl<F: Fs> Engine<F> {
     }
     let mut judgements = Vec::new();
     for item in &items {
-      let bytes = match self.ledger.unseal(&item.id) {
-        Err(StoreError::Deleted { .. }) => continue,
-        bytes => bytes?,
-      };
+      let Some(bytes) = plain_of(&self.ledger, &item.id)? else { continue };
       let origin = Origin::of_held(item).with_request(&self.ledger);
       let document = Document::parse(&bytes, &Known::default());
       let [block] = document.blocks() else { continue };

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::{EngineError, Event, EventKind};
+use super::{EngineError, Event, EventKind, pieces::refuse_divided};
 use crate::{
   config::Config,
   detect::Code,
@@ -18,7 +18,7 @@ use crate::{
   },
   memory::{BlockId, ContentHash, line},
   provenance::{Source, State, trust_of},
-  store::{ExceptionKey, Item, ItemFilter, Ledger, NewSourceException, StoreError},
+  store::{Item, ItemFilter, Ledger, NewApproval, NewSourceException, StoreError},
 };
 
 /// Where the approved bytes are now.
@@ -65,6 +65,16 @@ impl Decisions<'_> {
     approval: Approval<'_>,
     (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
+    self.approve(item, &[item.hash], approval, (placed, context))
+  }
+
+  fn approve(
+    &mut self,
+    item: &Item,
+    hashes: &[ContentHash],
+    approval: Approval<'_>,
+    (placed, context): (Placed, ContentHash),
+  ) -> Result<(), EngineError> {
     let Approval { by, reason, until, .. } = approval;
     let event = Event::new(EventKind::Approved)
       .path(&item.path)
@@ -77,10 +87,10 @@ impl Decisions<'_> {
         Placed::InPlace => by_whom(by, reason),
         Placed::NextWrite => format!("for the next write, {}", by_whom(by, reason)),
       });
-    let why = reason.unwrap_or_default();
-    let key = ExceptionKey { hash: item.hash, item: Some(item.id.clone()) };
-    self.ledger.except(&key, context, &item.codes, why, self.at, until)?;
-    self.ledger.decide(&item.id, State::Approved, by, self.at, &[event.row()])?;
+    let reason = reason.unwrap_or_default();
+    let approval = NewApproval { by, reason, codes: &item.codes, at: self.at, until };
+    let texts: Vec<_> = hashes.iter().map(|hash| (*hash, context)).collect();
+    self.ledger.approve(&item.id, item.status, &texts, &approval, &[event.row()])?;
     event.log(None);
     Ok(())
   }
@@ -93,12 +103,8 @@ impl Decisions<'_> {
     word: Approval<'_>,
     (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
-    self.excuse(item, word, (placed, context))?;
     // A sync program may save the file with other line ends.
-    let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
-    let reason = word.reason.unwrap_or_default();
-    self.ledger.except(&same_text, context, &item.codes, reason, self.at, word.until)?;
-    Ok(())
+    self.approve(item, &[item.hash, line::norm_hash(plain)], word, (placed, context))
   }
 
   /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.
@@ -205,6 +211,34 @@ impl Decisions<'_> {
     }
     Ok(self.ledger.use_source_exceptions(&origin.source, &used, self.at)?)
   }
+}
+
+/// Refuses a decision if somebody has made another one since the item was read. One that waits can be decided about,
+/// whatever it was. Under the write lock, under which all decisions are made, it stays so.
+pub(super) fn refuse_decided(ledger: &Ledger, read: &Item) -> Result<(), EngineError> {
+  let now = ledger.item(read.id.as_str())?;
+  if now.status == read.status || now.status.is_waiting() {
+    return Ok(());
+  }
+  refuse_divided(&now)?;
+  Err(already(&now))
+}
+
+/// Refuses to take a decision back that is not the one that was read.
+pub(super) fn refuse_undone(ledger: &Ledger, read: &Item) -> Result<(), EngineError> {
+  let now = ledger.item(read.id.as_str())?;
+  if now.status == read.status { Ok(()) } else { Err(nothing_to_undo(&now)) }
+}
+
+/// The error for an item about which somebody has decided.
+pub(super) fn already(item: &Item) -> EngineError {
+  let state = if item.status == State::Forgotten { "deleted" } else { item.status.as_str() };
+  EngineError::refused(format!("`{}` is already {state}", item.id))
+}
+
+/// The error for an item about which nobody has decided.
+pub(super) fn nothing_to_undo(item: &Item) -> EngineError {
+  EngineError::refused(format!("`{}` is {}: there is no decision to undo", item.id, item.status))
 }
 
 pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {

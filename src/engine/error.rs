@@ -91,6 +91,8 @@ impl EngineError {
     match self {
       // Another process used the id first; the next try uses other ids.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
+      // One text that cannot be read does not stop the guarding of all others.
+      Self::Store(error) if error.is_of_one_record() => Consequence::Retry,
       // Waiting does not help with a damaged ledger, or with that of a newer memfw.
       Self::Store(error) if !error.is_outage() => Consequence::Stop,
       Self::Store(_)

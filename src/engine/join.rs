@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::by_whom,
+  decisions::{by_whom, refuse_undone},
   edit::{Durable, Edit, Lease, Locked, Replacement},
   event::shown,
   pending::{self, target_of},
@@ -40,26 +40,29 @@ impl<F: Fs> Engine<F> {
     by: &str,
     reason: Option<&str>,
   ) -> Result<bool, EngineError> {
-    let parts = self.ledger.parts_of(&item.id)?;
-    refuse_decided(item, &parts)?;
-    let Some(target) = target_of(&self.ledger, &item.path)? else {
-      self.join_rows(item, &parts, (by, reason))?;
-      return Ok(false);
-    };
+    refuse_parts(item, &self.ledger.parts_of(&item.id)?)?;
+    let target = target_of(&self.ledger, &item.path)?;
     for _ in 0..ATTEMPTS {
       // Without a file there is nothing to take out.
-      if self.files.stamp(&target)?.is_none() {
+      let present = match &target {
+        Some(target) => self.files.stamp(target)?.map(|_| target),
+        None => None,
+      };
+      let Some(target) = present else {
+        let _writing = self.files.lock()?;
+        let parts = self.parts_to_join(item)?;
         self.join_rows(item, &parts, (by, reason))?;
         return Ok(false);
-      }
+      };
       // Text that others wrote meanwhile is judged by itself.
-      self.catch_up(&target)?;
-      match self.join_once(&target, item, &parts, (by, reason))? {
+      self.catch_up(target)?;
+      match self.join_once(target, item, (by, reason))? {
         Joined::Out => {
           self.renew(&item.path)?;
           return Ok(true);
         }
         Joined::Apart => {
+          let parts = self.ledger.parts_of(&item.id)?;
           let back = parts.iter().filter(|part| part.status == State::Approved);
           let ids: Vec<&str> = back.map(|part| part.id.as_str()).collect();
           return Err(EngineError::refused_with(
@@ -77,17 +80,26 @@ impl<F: Fs> Engine<F> {
     Err(EngineError::refused_with("others keep writing to the file", "try again"))
   }
 
+  /// The parts of an item that is still divided, if none of them was rejected or deleted. Under the write lock they
+  /// stay so.
+  fn parts_to_join(&self, item: &Item) -> Result<Vec<Item>, EngineError> {
+    refuse_undone(&self.ledger, item)?;
+    let parts = self.ledger.parts_of(&item.id)?;
+    refuse_parts(item, &parts)?;
+    Ok(parts)
+  }
+
   fn join_once(
     &mut self,
     target: &Target,
     item: &Item,
-    parts: &[Item],
     said: (&str, Option<&str>),
   ) -> Result<Joined, EngineError> {
     let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
     if !self.files.is_on_path(target, &file)? {
       return Ok(Joined::Changed);
     }
+    let parts = &self.parts_to_join(item)?[..];
     let leased = file.leased_for().is_some();
     let started = self.clock.monotonic();
     let bytes = file.read_all()?;
@@ -110,16 +122,18 @@ impl<F: Fs> Engine<F> {
     let may_reshape = leased && self.files.may_reshape(&target.root);
     let before = line::slice(&view.bytes, span.clone());
     let padded = placeholder::redact(&plain, &item.id);
-    let after = if may_reshape && is_whole(&view.bytes, &span) {
+    let form = if may_reshape && is_whole(&view.bytes, &span) {
       [placeholder::compact(&item.id).as_bytes(), line::eol(before)].concat()
-    } else if may_reshape || padded.len() == before.len() {
-      padded
     } else {
+      padded
+    };
+    let after = view.document.with_pairs(&view.bytes, &span, form);
+    if !may_reshape && after.len() != before.len() {
       return Err(EngineError::refused_with(
         format!("this file system allows no change of length of `{}`", shown(&item.path)),
         format!("the parts are on their own: `memfw show {}` names them", item.id),
       ));
-    };
+    }
     let head = view.bytes.get(..span.start).unwrap_or_default();
     let tail = view.bytes.get(span.end..).unwrap_or_default();
     let new = [head, &after, tail].concat();
@@ -195,7 +209,7 @@ fn is_whole(bytes: &[u8], span: &Range<usize>) -> bool {
 }
 
 /// Refuses where a part is neither back nor out with a placeholder.
-fn refuse_decided(item: &Item, parts: &[Item]) -> Result<(), EngineError> {
+fn refuse_parts(item: &Item, parts: &[Item]) -> Result<(), EngineError> {
   for part in parts {
     let id = &part.id;
     match part.status {

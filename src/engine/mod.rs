@@ -23,6 +23,8 @@ pub mod consult;
 #[cfg(test)]
 mod consult_tests;
 mod core;
+#[cfg(test)]
+mod decided_tests;
 pub mod decisions;
 mod degraded;
 mod edit;
@@ -80,6 +82,8 @@ mod renamed;
 mod renamed_tests;
 mod replaced;
 pub mod restore;
+#[cfg(test)]
+mod restore_tests;
 pub mod retain;
 pub mod review;
 #[cfg(test)]

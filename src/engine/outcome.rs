@@ -12,6 +12,8 @@ pub struct Hint {
   pub opened_since_close: bool,
   /// Whether this is the first scan of the workspace, so that the content is the baseline.
   pub adopting: bool,
+  /// Whether the content is an earlier version that a person restores.
+  pub is_restored: bool,
 }
 
 /// The result of a pass.

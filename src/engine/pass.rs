@@ -244,6 +244,9 @@ impl<F: Fs> Engine<F> {
     let view = self.view_as(target, row, bytes, origin, None, writable);
     self.judge.allow_interrupt(false);
     let mut view = view?;
+    if hint.is_restored {
+      self.keep_out(target, &mut view)?;
+    }
     let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
     self.replaced.note_version(
       &self.ledger,

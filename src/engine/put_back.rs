@@ -9,7 +9,7 @@ use std::{cell::Cell, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::{Approval, Placed},
+  decisions::{Approval, Placed, already, refuse_decided},
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   landing::{Landing, Restore, image, misplaced, refuse_inside},
@@ -23,9 +23,9 @@ use crate::{
   judging::{
     approvals::WATCHED_FOR, judge_context::RestoredText, origin::Origin, precedent::context,
   },
-  memory::{Around, ContentHash, Document, Known, placeholder},
+  memory::{Around, BlockId, ContentHash, Document, Known, placeholder},
   provenance::State,
-  store::{ExceptionKey, Item, Pending, Writer},
+  store::{ExceptionKey, Item, Pending, StoreError, Writer},
 };
 
 /// Why bytes are restored.
@@ -59,25 +59,52 @@ impl<F: Fs> Engine<F> {
   pub fn bring_back_again(&mut self, target: &Target) -> Result<bool, EngineError> {
     let mut is_left = false;
     self.recover_file(&target.path())?;
+    // Without the key nothing can be unsealed; `status` reports that.
+    if !self.ledger.has_key() {
+      return Ok(false);
+    }
     for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
-      let item = self.ledger.item(id.as_str())?;
-      if item.status == State::Split {
-        match self.split_again(target, &item) {
-          Ok(true) => {}
-          Err(EngineError::Refused { .. }) | Ok(false) => {
-            is_left |= self.has_place(target, &item)?;
-          }
-          Err(error) => return Err(error),
+      match self.bring_back(target, &id) {
+        Ok(is_due) => is_left |= is_due,
+        // All other items are restored.
+        Err(EngineError::Store(error)) if error.is_of_one_record() => {
+          self.give_up_awaited(&id, &error)?;
         }
-        continue;
-      }
-      match self.put_back_once(target, &item, Cause::Again) {
-        Ok(Some(_)) => {}
-        Err(EngineError::Refused { .. }) | Ok(None) => is_left |= self.has_place(target, &item)?,
         Err(error) => return Err(error),
       }
     }
     Ok(is_left)
+  }
+
+  /// Brings one text back; returns whether that is still to be done.
+  fn bring_back(&mut self, target: &Target, id: &BlockId) -> Result<bool, EngineError> {
+    let item = self.ledger.item(id.as_str())?;
+    let done = if item.status == State::Split {
+      self.split_again(target, &item)
+    } else {
+      self.put_back_once(target, &item, Cause::Again).map(|placed| placed.is_some())
+    };
+    match done {
+      Ok(true) => Ok(false),
+      Ok(false) | Err(EngineError::Refused { .. }) => self.has_place(target, &item),
+      Err(error) => Err(error),
+    }
+  }
+
+  /// Stops waiting to restore a text whose bytes cannot be read: it, or a part of it, was deleted, or its seal does not
+  /// open. If it is in its file, nothing is lost by that.
+  fn give_up_awaited(&mut self, id: &BlockId, error: &StoreError) -> Result<(), EngineError> {
+    let item = match self.ledger.item(id.as_str()) {
+      Err(error) if error.is_of_one_record() => return Ok(()),
+      item => item?,
+    };
+    if !item.awaited {
+      return Ok(());
+    }
+    self.ledger.set_awaited(id, false)?;
+    let event = Event::new(EventKind::Recovered).path(&item.path).block(id);
+    let why = format!("its approved text is not restored: {error}");
+    self.tell(event.origin(&item.source, item.trust).detail(why))
   }
 
   /// Whether the placeholder of an item is in a writable file.
@@ -132,8 +159,10 @@ impl<F: Fs> Engine<F> {
   /// Approves a text that was refused and whose file the ledger does not know: memfw creates no file, so the
   /// approval is about the next write of the same content.
   fn approve_next_write(&mut self, item: &Item, word: Approval<'_>) -> Result<Placed, EngineError> {
+    let _writing = self.files.lock()?;
+    refuse_decided(&self.ledger, item)?;
     if item.status == State::Approved {
-      return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+      return Err(already(item));
     }
     let plain = self.ledger.unseal(&item.id)?;
     // A text that was taken out of a file belongs back into that file, which memfw has lost sight of.
@@ -176,6 +205,27 @@ impl<F: Fs> Engine<F> {
     }
   }
 
+  /// Whether a text may still be restored. Another process may have decided about it while this one waited for the
+  /// write lock, or between two attempts.
+  fn is_meant_still(&self, item: &Item, cause: Cause<'_>) -> Result<bool, EngineError> {
+    let is_approved = || -> Result<bool, EngineError> {
+      Ok(self.ledger.item(item.id.as_str())?.status == State::Approved)
+    };
+    match cause {
+      Cause::Again => is_approved(),
+      Cause::Approval { decided, .. } | Cause::Release { decided, .. } if decided.get() => {
+        if is_approved()? {
+          return Ok(true);
+        }
+        // The daemon does not continue it either.
+        decided.set(false);
+        Err(EngineError::refused(format!("the approval of `{}` was taken back meanwhile", item.id)))
+      }
+      Cause::Approval { .. } => refuse_decided(&self.ledger, item).map(|()| true),
+      Cause::Release { .. } => Ok(self.ledger.item(item.id.as_str())?.status.is_waiting()),
+    }
+  }
+
   /// One attempt; `None` if another program wrote the file or replaced it meanwhile.
   fn put_back_once(
     &mut self,
@@ -188,10 +238,7 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     let leased = file.leased_for().is_some();
-    // The approval may have been taken back while this waited for the lock.
-    if matches!(cause, Cause::Again)
-      && self.ledger.item(item.id.as_str())?.status != State::Approved
-    {
+    if !self.is_meant_still(item, cause)? {
       return Ok(None);
     }
     let plain = self.ledger.unseal(&item.id)?;
@@ -233,7 +280,7 @@ impl<F: Fs> Engine<F> {
           return Ok(Some(Placed::AtPlaceholder));
         }
         if item.status == State::Approved {
-          return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+          return Err(already(item));
         }
         // The text never left the disk (a power cut), or is in the file twice: another copy is not
         // wanted.

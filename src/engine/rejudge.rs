@@ -312,7 +312,7 @@ impl<F: Fs> Engine<F> {
     drop(writing);
     // Longer than any wait of a pass, so that this pass does not put the file off.
     let waited = VERIFY_WITHIN.max(UNLEASED_AFTER);
-    self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
+    self.pass(target, &Hint { waited, opened_since_close: true, ..Hint::default() })?;
     Ok(is_done)
   }
 }

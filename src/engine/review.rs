@@ -10,7 +10,7 @@ use std::{path::Path, time::Duration};
 pub use super::decisions::{Approval, Placed};
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::by_whom,
+  decisions::{already, by_whom, refuse_decided},
   edit::Locked,
   event::shown,
   pending::{self, target_of},
@@ -48,9 +48,10 @@ impl<F: Fs> Engine<F> {
     let item = self.ledger.item(id)?;
     if item.in_file {
       if item.status != State::Flagged {
-        return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
+        return Err(already(&item));
       }
       self.decide_and_renew(&item.path, |engine| {
+        refuse_decided(&engine.ledger, &item)?;
         let whole = Around::default().neighbours(&engine.ledger.known_as(&item.path)?);
         engine.decisions().excuse(&item, approval, (Placed::InPlace, whole))
       })?;
@@ -71,7 +72,7 @@ impl<F: Fs> Engine<F> {
       ));
     }
     if !item.status.is_waiting() {
-      return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
+      return Err(already(&item));
     }
     let at = self.now();
     let event = Event::new(EventKind::Rejected)
@@ -79,11 +80,13 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.keep_gap(&item)?;
     self.decide_and_renew(&item.path, |engine| {
+      refuse_decided(&engine.ledger, &item)?;
+      engine.keep_gap(&item)?;
       engine.decisions().take_back(&item)?;
       hit(Point::RejectBeforeDecision);
-      engine.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+      let (seen, rejected) = (item.status, State::Rejected);
+      engine.ledger.decide_once(&item.id, seen, rejected, (by, at), &[event.row()])?;
       hit(Point::RejectAfterDecision);
       event.log(None);
       Ok(())
@@ -126,7 +129,7 @@ impl<F: Fs> Engine<F> {
     }
     refuse_divided(&item)?;
     if item.status == State::Forgotten {
-      return Err(EngineError::refused(format!("`{}` is already deleted", item.id)));
+      return Err(already(&item));
     }
     let at = self.now();
     let event = Event::new(EventKind::Deleted)
@@ -135,6 +138,7 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.decide_under_lock(&item.path, |engine| {
+      refuse_decided(&engine.ledger, &item)?;
       engine.ledger.forget(&item.id, by, at, &[event.row()])?;
       Ok(())
     })?;
@@ -257,7 +261,8 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Makes a decision after which the markers or placeholders of a file are due. A lazy pass that has begun
-  /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile.
+  /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile. No other
+  /// decision is made under it, so `decide` checks whether the item is still as it was read.
   fn decide_under_lock(
     &mut self,
     path: &Path,

@@ -8,11 +8,11 @@
 //! Invariant: the parts in their order are the bytes of the item.
 #![forbid(unsafe_code)]
 
-use std::{ops::Range, time::Duration};
+use std::{cell::Cell, ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::{Approval, Placed, by_whom},
+  decisions::{Approval, Placed, already, by_whom},
   edit::{Edit, Lease, Locked, Replacement},
   event::shown,
   landing::{Restore, beside_in, misplaced},
@@ -42,13 +42,15 @@ use crate::{
     placeholder,
   },
   provenance::State,
-  store::{Item, NewItem, NewPart, PartDecision, PartOf, Writer},
+  store::{Item, NewApproval, NewItem, NewPart, PartOf, Writer},
 };
 
 /// A person's choice about an item that waits.
 struct Choice<'a> {
   parts: &'a [Part],
   word: Approval<'a>,
+  /// Whether an earlier attempt has made it durable.
+  decided: Cell<bool>,
 }
 
 impl<F: Fs> Engine<F> {
@@ -76,7 +78,7 @@ impl<F: Fs> Engine<F> {
         format!("restore the file first: `memfw restore {place}`"),
       ));
     }
-    let choice = Choice { parts: &parts, word };
+    let choice = Choice { parts: &parts, word, decided: Cell::new(false) };
     for _ in 0..ATTEMPTS {
       // Text that others wrote meanwhile is judged first, so that the approval does not cover it.
       self.catch_up(&target)?;
@@ -85,15 +87,11 @@ impl<F: Fs> Engine<F> {
           return Ok((self.ledger.item(item.id.as_str())?, self.ledger.parts_of(&item.id)?));
         }
         Ok(false) => {}
-        Err(error) => {
-          let decided = self.ledger.item(item.id.as_str())?.status == State::Split;
-          return Err(self.not_back_yet(&item, error, decided)?);
-        }
+        Err(error) => return Err(self.not_back_yet(&item, error, choice.decided.get())?),
       }
     }
-    let decided = self.ledger.item(item.id.as_str())?.status == State::Split;
     let error = EngineError::refused_with("others keep writing to the file", "try again");
-    Err(self.not_back_yet(&item, error, decided)?)
+    Err(self.not_back_yet(&item, error, choice.decided.get())?)
   }
 
   /// Brings the parts of a divided item back whose placeholder is in the file: the edit was interrupted, or an older
@@ -116,14 +114,19 @@ impl<F: Fs> Engine<F> {
       return Ok(false);
     }
     let leased = file.leased_for().is_some();
-    // Another process may have decided while this one waited for the lock.
+    // Another process may have decided while this one waited for the lock, or between two attempts.
     let item = self.ledger.item(id.as_str())?;
     let is_decided = item.status == State::Split;
-    if choice.is_none() && !is_decided {
-      return Ok(true);
-    }
-    if !is_decided {
-      refuse_whole(&item)?;
+    match choice {
+      None if !is_decided => return Ok(true),
+      None => {}
+      Some(choice) if choice.decided.get() && !is_decided => {
+        choice.decided.set(false);
+        let why = format!("the approval of parts of `{id}` was taken back meanwhile");
+        return Err(EngineError::refused(why));
+      }
+      Some(choice) if choice.decided.get() => {}
+      Some(_) => refuse_whole(&item)?,
     }
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
@@ -188,6 +191,7 @@ impl<F: Fs> Engine<F> {
     let mut edit = edit.begun(self, view.hash, &op)?;
     if let Some(choice) = choice.filter(|_| !is_decided) {
       self.decide_parts(&item, (&pieces, &plain), (&view, &new, restore.offset), choice.word)?;
+      choice.decided.set(true);
     }
     hit(Point::ApproveAfterDecision);
     if leased {
@@ -350,7 +354,7 @@ impl<F: Fs> Engine<F> {
       })
       .collect();
     let rows: Vec<_> = events.iter().map(Event::row).collect();
-    let decision = PartDecision {
+    let decision = NewApproval {
       by: word.by,
       reason: word.reason.unwrap_or_default(),
       codes: &item.codes,
@@ -409,7 +413,7 @@ fn refuse_whole(item: &Item) -> Result<(), EngineError> {
   match item.status {
     status if status.is_waiting() => Ok(()),
     State::Split => refuse_divided(item),
-    status => Err(EngineError::refused(format!("`{id}` is already {status}"))),
+    _ => Err(already(item)),
   }
 }
 

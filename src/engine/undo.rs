@@ -9,7 +9,7 @@ use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::by_whom,
+  decisions::{by_whom, nothing_to_undo, refuse_undone},
   edit::{Edit, Lease, Locked, Rewritten},
   event::shown,
   pending::target_of,
@@ -77,12 +77,7 @@ impl<F: Fs> Engine<F> {
           "undo an earlier decision by its id: `memfw undo ID`",
         ));
       }
-      status => {
-        return Err(EngineError::refused(format!(
-          "`{}` is {status}: there is no decision to undo",
-          item.id
-        )));
-      }
+      _ => return Err(nothing_to_undo(&item)),
     };
     Ok((self.ledger.item(item.id.as_str())?, undone))
   }
@@ -96,8 +91,9 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
     self.decide_and_renew(&item.path, |engine| {
+      refuse_undone(&engine.ledger, item)?;
       engine.decisions().undo_approval(item, &[])?;
-      engine.undecide(item, State::Flagged, by, reason)
+      engine.undecide(item, (item.status, State::Flagged), by, reason)
     })?;
     Ok(Undone::Flagged)
   }
@@ -109,7 +105,10 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
-    self.decide_and_renew(&item.path, |engine| engine.undecide(item, former, by, reason))?;
+    self.decide_and_renew(&item.path, |engine| {
+      refuse_undone(&engine.ledger, item)?;
+      engine.undecide(item, (item.status, former), by, reason)
+    })?;
     self.waits(item)
   }
 
@@ -120,6 +119,8 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
+    // In place, the approval ends before the text is taken out.
+    let mut now = item.clone();
     if let Some(target) = target_of(&self.ledger, &item.path)? {
       let mut is_absent = false;
       for _ in 0..ATTEMPTS {
@@ -130,7 +131,7 @@ impl<F: Fs> Engine<F> {
         }
         // Text that others wrote meanwhile is judged by itself.
         self.catch_up(&target)?;
-        match self.take_out_again(&target, item, former, (by, reason))? {
+        match self.take_out_again(&target, &mut now, former, (by, reason))? {
           Taken::Out => {
             self.renew(&item.path)?;
             return Ok(Undone::TakenOut);
@@ -146,10 +147,13 @@ impl<F: Fs> Engine<F> {
         return Err(EngineError::refused_with("others keep writing to the file", "try again"));
       }
     }
+    let writing = self.files.lock()?;
+    refuse_undone(&self.ledger, &now)?;
     if let Some(plain) = plain_of(&self.ledger, &item.id)? {
       self.decisions().undo_approval(item, &plain)?;
     }
-    self.undecide(item, former, by, reason)?;
+    self.undecide(item, (now.status, former), by, reason)?;
+    drop(writing);
     self.waits(item)
   }
 
@@ -157,7 +161,7 @@ impl<F: Fs> Engine<F> {
   fn take_out_again(
     &mut self,
     target: &Target,
-    item: &Item,
+    item: &mut Item,
     former: State,
     (by, reason): (&str, Option<&str>),
   ) -> Result<Taken, EngineError> {
@@ -166,6 +170,7 @@ impl<F: Fs> Engine<F> {
     if !self.files.is_on_path(target, &file)? {
       return Ok(Taken::Changed);
     }
+    refuse_undone(&self.ledger, item)?;
     let started = self.clock.monotonic();
     let bytes = file.read_all()?;
     let plain = self.ledger.unseal(&item.id)?;
@@ -186,7 +191,7 @@ impl<F: Fs> Engine<F> {
         (by, started),
       );
     }
-    let new = copy.replaced(&view.bytes, &item.id);
+    let new = copy.replaced(&view, &item.id);
     let stamp = file.stamp()?;
     let image = NewOp {
       kind: OpKind::Reshape,
@@ -212,7 +217,7 @@ impl<F: Fs> Engine<F> {
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
     // Until here the text is approved, and a crash restores it.
     self.decisions().undo_approval(item, &plain)?;
-    self.undecide(item, former, by, reason)?;
+    self.undecide(item, (item.status, former), by, reason)?;
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Taken::Out)
@@ -224,7 +229,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     (file, locked): (&mut F::File, Locked<'_>),
     mut view: View,
-    (item, former, copy, plain): (&Item, State, Copy, &[u8]),
+    (item, former, copy, plain): (&mut Item, State, Copy, &[u8]),
     (by, started): (&str, Duration),
   ) -> Result<Taken, EngineError> {
     // To the plan these lines are the only ones with a verdict.
@@ -246,11 +251,12 @@ impl<F: Fs> Engine<F> {
     self.decisions().undo_approval(item, plain)?;
     self.ledger.set_awaited(&item.id, false)?;
     self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
+    item.status = former;
     match self.redact(target, file, locked, &view, &plan.redactions, started)? {
       Redacted::Done { edit, .. } => {
         edit.finish(self)?;
         let (reviewer, at) = (reviewer(item, by), self.now());
-        self.ledger.undecide(&item.id, former, reviewer, at, &[])?;
+        self.ledger.undecide(&item.id, (former, former), reviewer, at, &[])?;
         Ok(Taken::Out)
       }
       Redacted::Changed => Ok(Taken::Changed),
@@ -260,7 +266,7 @@ impl<F: Fs> Engine<F> {
   fn undecide(
     &mut self,
     item: &Item,
-    state: State,
+    (from, state): (State, State),
     by: &str,
     reason: Option<&str>,
   ) -> Result<(), EngineError> {
@@ -270,7 +276,7 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(format!("{} again, {}", state, by_whom(by, reason)));
     let at = self.now();
-    self.ledger.undecide(&item.id, state, reviewer(item, by), at, &[event.row()])?;
+    self.ledger.undecide(&item.id, (from, state), reviewer(item, by), at, &[event.row()])?;
     event.log(None);
     Ok(())
   }
@@ -300,14 +306,14 @@ enum Taken {
 }
 
 /// A copy of an item's text in its file.
-struct Copy {
+pub(super) struct Copy {
   /// Its bytes in the file, with memfw's comments between and behind its lines.
   span: Range<usize>,
   /// The index of its block, and those of its lines in the block.
-  block: usize,
-  lines: Vec<usize>,
+  pub(super) block: usize,
+  pub(super) lines: Vec<usize>,
   /// The line of the file at which it begins, from 1.
-  line: usize,
+  pub(super) line: usize,
   /// Whether a person approved it.
   is_approved: bool,
 }
@@ -315,6 +321,12 @@ struct Copy {
 impl Copy {
   /// The copy that the approval restored: of those with approved lines the nearest to the former line.
   fn find(view: &View, item: &Item, plain: &[u8]) -> Option<Self> {
+    let copies = Self::all(view, plain).into_iter();
+    copies.min_by_key(|copy| (!copy.is_approved, copy.line.abs_diff(item.line as usize)))
+  }
+
+  /// The copies of a text, in the order of the file.
+  pub(super) fn all(view: &View, plain: &[u8]) -> Vec<Self> {
     let text: Vec<LineHash> = plain
       .split_inclusive(|byte| *byte == b'\n')
       .filter(|line| !line::is_blank(line))
@@ -329,7 +341,7 @@ impl Copy {
       });
       runs.filter_map(|run| Self::of(view, index, run)).collect::<Vec<_>>()
     });
-    copies.min_by_key(|copy| (!copy.is_approved, copy.line.abs_diff(item.line as usize)))
+    copies.collect()
   }
 
   fn of(view: &View, block: usize, run: &[(usize, &Line)]) -> Option<Self> {
@@ -350,11 +362,12 @@ impl Copy {
   }
 
   /// The file with the placeholder of the item in place of the copy.
-  fn replaced(&self, bytes: &[u8], id: &BlockId) -> Vec<u8> {
+  fn replaced(&self, View { bytes, document, .. }: &View, id: &BlockId) -> Vec<u8> {
     let head = bytes.get(..self.span.start).unwrap_or_default();
     let tail = bytes.get(self.span.end..).unwrap_or_default();
     let eol = line::eol(line::slice(bytes, self.span.clone()));
-    [head, placeholder::compact(id).as_bytes(), eol, tail].concat()
+    let compact = [placeholder::compact(id).as_bytes(), eol].concat();
+    [head, &document.with_pairs(bytes, &self.span, compact), tail].concat()
   }
 }
 
@@ -366,7 +379,7 @@ fn reviewer<'a>(item: &Item, by: &'a str) -> Option<&'a str> {
 }
 
 /// The verdict that the item had before.
-fn verdict(item: &Item, former: State, lines: Vec<usize>) -> BlockJudgement {
+pub(super) fn verdict(item: &Item, former: State, lines: Vec<usize>) -> BlockJudgement {
   let decision = Decision {
     verdict: Verdict::Quarantine,
     action: if former == State::Held { Action::Hold } else { Action::Quarantine },

@@ -209,7 +209,7 @@ impl<'a> Approvals<'a> {
   }
 
   /// How many copies of an approved text may be in its file: one for each time that it was approved.
-  pub(super) fn copies(&self, item: &Item) -> Result<usize, StoreError> {
+  pub fn copies(&self, item: &Item) -> Result<usize, StoreError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(item.path.clone()) };
     let is_same = |other: &Item| other.hash == item.hash && !other.in_file;
     Ok(self.ledger.items(&filter)?.iter().filter(|other| is_same(other)).count())

@@ -78,6 +78,11 @@ impl Reader<'_> {
     // They are removed before the comparison, so that single lines of them are not known either.
     rows.retain(|row| vouches(row, writable));
     former.retain(|row| vouches(row, writable));
+    // Text that was restored and taken out again is in quarantine: a new copy of it is not known.
+    if !former.is_empty() && !placeholders.is_empty() {
+      let out = ledger.hashes_out(path)?;
+      former.retain(|row| !out.contains(&row.hash));
+    }
     // A withdrawn or expired approval applies to text in the file, but not to new copies.
     if former.iter().any(is_approved) && ledger.has_lost_approval(path, now)? {
       former.retain(|row| !is_approved(row));

@@ -110,6 +110,36 @@ mod tests {
   }
 
   #[test]
+  fn a_marker_of_which_one_line_is_replaced_keeps_both() {
+    let ids = ["d4e5f6", "a1b2c3"].map(|id| {
+      format!("<!-- memfw:id={id} source=exec trust=untrusted ts=2026-11-21T14:32:00Z -->\n")
+    });
+    let [one, two] = &ids;
+    let close = "<!-- /memfw -->\n";
+    let known = Known {
+      markers: ["d4e5f6".parse().unwrap(), "a1b2c3".parse().unwrap()].into(),
+      ..Known::default()
+    };
+    let replaced = |head: &str, range: &str, tail: &str, with: &str| {
+      let file = [head, range, tail].concat();
+      let document = Document::parse(file.as_bytes(), &known);
+      let range = head.len()..head.len() + range.len();
+      let new = document.with_pairs(file.as_bytes(), &range, with.as_bytes().to_vec());
+      String::from_utf8(new).unwrap()
+    };
+    // Whole pairs go, and pairs outside are not touched.
+    assert_eq!(replaced("x\n", &format!("{one}- a\n{close}"), "y\n", "P\n"), "P\n");
+    assert_eq!(replaced(one, "- a\n", close, "P\n"), "P\n");
+    assert_eq!(replaced(one, &format!("- a\n{close}- b\n"), "", "P\n"), format!("{close}P\n"));
+    assert_eq!(replaced("", &format!("- b\n{one}- a\n"), close, "P\n"), format!("{one}P\n"));
+    let both = format!("- a\n{close}- b\n{two}- c\n");
+    assert_eq!(replaced(one, &both, close, "P\n"), format!("{close}{two}P\n"));
+    // Within a line it is put after that line.
+    let within = replaced(&format!("{one}- x "), &format!("a\n{close}- b\n"), "", "P\n  \n");
+    assert_eq!(within, format!("P\n{close}  \n"));
+  }
+
+  #[test]
   fn markers_between_them_do_not_count() {
     let marker = "<!-- memfw:id=d4e5f6 source=exec trust=untrusted ts=2026-11-21T14:32:00Z -->\n";
     let file = format!("P\n{marker}- a\n<!-- /memfw -->\n- b\n");

@@ -146,6 +146,37 @@ impl Document {
     self.undivided.as_deref().unwrap_or(&self.blocks)
   }
 
+  /// What replaces a range of the file by `text`: a marker line in the range stays if the other line of its pair is
+  /// outside, because a marker that begins and does not end would enclose what follows.
+  pub fn with_pairs(&self, bytes: &[u8], range: &Range<usize>, text: Vec<u8>) -> Vec<u8> {
+    let is_in = |span: &Range<usize>| range.start <= span.start && span.end <= range.end;
+    let (mut stay, mut opener) = (Vec::new(), None);
+    for Segment { kind, span } in &self.segments {
+      match kind {
+        SegmentKind::Opener(_) => opener = Some(span),
+        SegmentKind::Closer => match opener.take() {
+          Some(opener) if is_in(opener) != is_in(span) => {
+            let cut = if is_in(opener) { opener } else { span };
+            stay.extend_from_slice(line::slice(bytes, cut.clone()));
+          }
+          _ => {}
+        },
+        _ => {}
+      }
+    }
+    if stay.is_empty() {
+      return text;
+    }
+    // A marker has a line of its own.
+    let begins = range.start.checked_sub(1).and_then(|before| bytes.get(before));
+    let at = match begins {
+      None | Some(b'\n' | b'\r') => 0,
+      _ => line::line_end(&text, 0),
+    };
+    let (head, tail) = text.split_at_checked(at).unwrap_or((&text, &[]));
+    [head, &stay, tail].concat()
+  }
+
   /// The file without marker lines and id comments, otherwise exact; placeholders stay.
   pub fn strip(&self, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());

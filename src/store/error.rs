@@ -5,7 +5,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::{memory::BlockId, seal::SealError};
+use crate::{memory::BlockId, provenance::State, seal::SealError};
 
 /// An error. Messages are one line; [`StoreError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +162,14 @@ pub enum StoreError {
     /// The file.
     path: PathBuf,
   },
+  /// Somebody has decided about the item or block since it was read.
+  #[error("`{id}` is already {state}")]
+  Decided {
+    /// The item or block.
+    id: BlockId,
+    /// Its state now.
+    state: State,
+  },
   /// Two blocks of a scan, or two items, have one id.
   #[error("the id `{id}` was given twice")]
   RepeatedId {
@@ -220,6 +228,7 @@ impl StoreError {
       Self::UnknownId { nearest: None, .. } => "`memfw list` shows the ids",
       Self::UnknownVersion { .. } => "`memfw restore FILE --list` shows the versions",
       Self::AmbiguousId { .. } => "give more digits",
+      Self::Decided { id, .. } => return Some(format!("see the decision: `memfw show {id}`")),
       Self::Unsealable { .. }
       | Self::Deleted { .. }
       | Self::UnknownFile { .. }
@@ -238,6 +247,20 @@ impl StoreError {
         self,
         Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. } | Self::Moved { .. }
       )
+  }
+
+  /// Whether this is about one record only, such as an item whose bytes were deleted: the ledger is intact, and
+  /// everything else in it can be read.
+  pub fn is_of_one_record(&self) -> bool {
+    matches!(
+      self,
+      Self::Deleted { .. }
+        | Self::Unsealable { .. }
+        | Self::UnknownId { .. }
+        | Self::UnknownVersion { .. }
+        | Self::UnknownFile { .. }
+        | Self::Decided { .. }
+    )
   }
 
   /// Whether the call may succeed later without any action: locked, or no space.

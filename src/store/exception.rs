@@ -32,6 +32,21 @@ pub struct Exception {
   pub contexts: Vec<ContentHash>,
 }
 
+/// A person's approval about to be recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct NewApproval<'a> {
+  /// Who approves.
+  pub by: &'a str,
+  /// Why.
+  pub reason: &'a str,
+  /// The codes that are excused in the approved text.
+  pub codes: &'a [Code],
+  /// When.
+  pub at: Micros,
+  /// Until when the approval applies to new copies; `None` for ever.
+  pub until: Option<Micros>,
+}
+
 /// What an exception is about: a content, and the item whose approval made it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExceptionKey {

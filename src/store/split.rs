@@ -5,20 +5,19 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
-  Durability, ExceptionKey, Item, Ledger, Micros, NewEvent, NewItem, StoreError,
+  Durability, ExceptionKey, Item, Ledger, Micros, NewApproval, NewEvent, NewItem, StoreError,
   column::{self, path_bytes},
   error::Fault,
   event, exception,
   fresh_seal::seal_fresh,
-  item::{ITEMS, item_row},
+  item::{ITEMS, check_state, item_row},
   part_of::{PartOf, release},
   quarantine,
 };
 use crate::{
-  detect::Code,
   memory::{BlockId, ContentHash},
   provenance::State,
   seal::{MasterKey, Purpose, SealContext},
@@ -35,21 +34,6 @@ pub struct NewPart<'a> {
   pub approval: Option<Vec<(ContentHash, ContentHash)>>,
 }
 
-/// A person's decision about the parts of an item.
-#[derive(Clone, Copy, Debug)]
-pub struct PartDecision<'a> {
-  /// Who decided.
-  pub by: &'a str,
-  /// Why.
-  pub reason: &'a str,
-  /// The codes that are excused in the approved parts.
-  pub codes: &'a [Code],
-  /// When.
-  pub at: Micros,
-  /// Until when the approval applies to new copies; `None` for ever.
-  pub until: Option<Micros>,
-}
-
 impl Ledger {
   /// Divides an item that waits into parts, of which some are approved, with the events, in one transaction. The file
   /// does not have their text yet: the item is awaited.
@@ -57,11 +41,12 @@ impl Ledger {
     &mut self,
     id: &BlockId,
     parts: &[NewPart<'_>],
-    decision: &PartDecision<'_>,
+    decision: &NewApproval<'_>,
     events: &[NewEvent],
   ) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, key| {
       let key = key.ok_or(StoreError::NoKey)?;
+      check_state(tx, id, State::is_waiting)?;
       for part in parts {
         insert(tx, key, part, decision)?;
       }
@@ -99,6 +84,18 @@ impl Ledger {
     })
   }
 
+  /// The hashes and the lengths of the texts in a file that were parts of an item and were joined again.
+  pub fn joined_texts(&self, path: &Path) -> Result<Vec<(ContentHash, u64)>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT DISTINCT hash, len FROM quarantine
+         WHERE path = ?1 AND status = 'forgotten' AND reviewed_by IS NULL",
+      )?;
+      let row = |row: &Row<'_>| Ok((column::hash(row, 0)?, row.get::<_, i64>(1)? as u64));
+      Ok(statement.query_map([path_bytes(path)], row)?.collect::<Result<_, _>>()?)
+    })
+  }
+
   /// Joins the parts of an item, whose bytes are `plain`: it waits again in this state, with the events. The approvals
   /// of its parts end.
   pub fn join(
@@ -111,6 +108,7 @@ impl Ledger {
   ) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, key| {
       let key = key.ok_or(StoreError::NoKey)?;
+      check_state(tx, id, |now| now == State::Split)?;
       for table in ["exception", "exception_context"] {
         let sql = format!(
           "DELETE FROM {table} WHERE item IN (SELECT id FROM quarantine WHERE part_of = ?1)"
@@ -143,7 +141,7 @@ fn insert(
   conn: &Connection,
   key: &MasterKey,
   part: &NewPart<'_>,
-  decision: &PartDecision<'_>,
+  decision: &NewApproval<'_>,
 ) -> Result<(), Fault> {
   let NewPart { item, of, approval } = part;
   let id = item.id.as_str();
@@ -185,7 +183,7 @@ fn insert(
     ])?;
   for (hash, context) in approval.iter().flatten() {
     let key = ExceptionKey { hash: *hash, item: Some(item.id.clone()) };
-    let PartDecision { reason, codes, at, until, .. } = *decision;
+    let NewApproval { reason, codes, at, until, .. } = *decision;
     exception::insert(conn, &key, *context, codes, (reason, at, until))?;
   }
   Ok(())

@@ -10,7 +10,7 @@ use super::{
   Durability, Ledger, Micros, NewEvent, StoreError,
   column::{path_bytes, word},
   event, id,
-  item::ITEMS,
+  item::{ITEMS, check_state},
 };
 use crate::{
   memory::{BlockId, Gap},
@@ -49,17 +49,18 @@ impl Ledger {
     })
   }
 
-  /// Lets an item or a flagged block wait again in this state, with the events. `by` remains as the
-  /// reviewer of a decision that no person made, so that it is not made once more.
+  /// Lets an item or a block that is in the state `from` wait again in another one, with the events. `by` remains as
+  /// the reviewer of a decision that no person made, so that it is not made once more.
   pub fn undecide(
     &mut self,
     id: &BlockId,
-    state: State,
+    (from, state): (State, State),
     by: Option<&str>,
     at: Micros,
     events: &[NewEvent],
   ) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
+      check_state(tx, id, |now| now == from)?;
       let reviewed = by.map(|_| at);
       let changed = tx
         .prepare_cached(
@@ -68,14 +69,10 @@ impl Ledger {
         )?
         .execute(params![id.as_str(), state.as_str(), reviewed, by])?;
       if changed == 0 {
-        let changed = tx
-          .prepare_cached(
-            "UPDATE block SET state = ?2, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1",
-          )?
-          .execute(params![id.as_str(), state.as_str(), reviewed, by])?;
-        if changed == 0 {
-          return Err(id::unknown(tx, ITEMS, id.as_str())?);
-        }
+        tx.prepare_cached(
+          "UPDATE block SET state = ?2, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1",
+        )?
+        .execute(params![id.as_str(), state.as_str(), reviewed, by])?;
       }
       tx.prepare_cached(
         "UPDATE revision SET approved = 0 WHERE block = (SELECT key FROM block WHERE id = ?1)",
@@ -154,13 +151,16 @@ mod tests {
         ledger.decide(&id(name), decision, "ann", 5, &[]).unwrap();
         ledger.decide(&id(name), decision, "ann", 6, &[]).unwrap();
         assert_eq!(ledger.former_state(&id(name)).unwrap(), former);
-        ledger.undecide(&id(name), former, None, 7, &[]).unwrap();
+        ledger.undecide(&id(name), (decision, former), None, 7, &[]).unwrap();
+        let again = ledger.undecide(&id(name), (decision, former), None, 8, &[]);
+        assert!(matches!(again, Err(StoreError::Decided { .. })), "{again:?}");
         let found = ledger.item(name).unwrap();
         assert_eq!((found.status, found.reviewed_at, found.reviewed_by), (former, None, None));
       }
     }
     assert!(ledger.former_state(&id("bbbbbb")).is_err());
-    assert!(ledger.undecide(&id("bbbbbb"), State::Held, None, 7, &[]).is_err());
+    let unknown = ledger.undecide(&id("bbbbbb"), (State::Approved, State::Held), None, 7, &[]);
+    assert!(matches!(unknown, Err(StoreError::UnknownId { .. })), "{unknown:?}");
   }
 
   #[test]
@@ -187,7 +187,7 @@ mod tests {
     ledger.record(&scan("/w/b.md", &[flagged], 15)).unwrap();
     ledger.decide(&id("bbbbb1"), State::Approved, "ann", 40, &[]).unwrap();
     assert_eq!(ledger.last_decided().unwrap(), Some(id("bbbbb1")));
-    ledger.undecide(&id("bbbbb1"), State::Flagged, None, 41, &[]).unwrap();
+    ledger.undecide(&id("bbbbb1"), (State::Approved, State::Flagged), None, 41, &[]).unwrap();
     let found = ledger.item("bbbbb1").unwrap();
     assert_eq!((found.status, found.in_file, found.reviewed_by), (State::Flagged, true, None));
   }
@@ -202,7 +202,8 @@ mod tests {
     let gap = Gap::around(b"- a\nx\n- b\n", &(4..6));
     ledger.keep_gap(&id("aaaaa1"), &gap).unwrap();
     assert_eq!(ledger.gaps(path).unwrap(), []);
-    ledger.undecide(&id("aaaaa1"), State::Quarantined, None, 6, &[]).unwrap();
+    let states = (State::Rejected, State::Quarantined);
+    ledger.undecide(&id("aaaaa1"), states, None, 6, &[]).unwrap();
     assert_eq!(ledger.gaps(path).unwrap(), [(id("aaaaa1"), gap)]);
     ledger.forget_gaps([id("aaaaa1")].iter()).unwrap();
     assert_eq!(ledger.gaps(path).unwrap(), []);

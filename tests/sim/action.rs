@@ -189,7 +189,7 @@ impl Schedule<'_> {
     let waited = Duration::from_millis(if self.one_in(2) { 0 } else { 10 });
     let opened_since_close =
       self.world.borrow().opened.get(&target.path()).copied().unwrap_or(false);
-    self.pass_with(target, &Hint { waited, opened_since_close, adopting: false })
+    self.pass_with(target, &Hint { waited, opened_since_close, ..Hint::default() })
   }
 
   pub(super) fn pass_with(

@@ -155,7 +155,7 @@ impl Schedule<'_> {
       let opened_since_close =
         self.world.borrow().opened.get(&target.path()).copied().unwrap_or(false);
       let waited = began.saturating_sub(waiting.since);
-      let hint = Hint { waited, opened_since_close, adopting: false };
+      let hint = Hint { waited, opened_since_close, ..Hint::default() };
       let Some(outcome) = self.pass_with(&target, &hint) else { return };
       let now = self.clock.elapsed();
       match outcome {

@@ -169,7 +169,7 @@ impl Schedule<'_> {
       let mut done = true;
       for target in self.targets.clone() {
         let hint =
-          Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
+          Hint { waited: Duration::from_secs(1), opened_since_close: true, ..Hint::default() };
         let outcome = self.ask(|engine| engine.pass(&target, &hint));
         self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
         last.push(format!("{outcome:?}"));
