@@ -25,7 +25,7 @@ use crate::{
   judging::{approvals::plain_of, judgement::BlockJudgement, origin::Origin},
   memory::{Around, BlockId, ContentHash, Fate, Gap, placeholder},
   provenance::State,
-  store::{Item, Pending},
+  store::{Item, Ledger, Pending},
 };
 
 impl<F: Fs> Engine<F> {
@@ -50,8 +50,7 @@ impl<F: Fs> Engine<F> {
       if item.status != State::Flagged {
         return Err(already(&item));
       }
-      self.decide_and_renew(&item.path, |engine| {
-        refuse_decided(&engine.ledger, &item)?;
+      self.decide_and_renew(&item, refuse_decided, |engine| {
         let whole = Around::default().neighbours(&engine.ledger.known_as(&item.path)?);
         engine.decisions().excuse(&item, approval, (Placed::InPlace, whole))
       })?;
@@ -80,8 +79,7 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.decide_and_renew(&item.path, |engine| {
-      refuse_decided(&engine.ledger, &item)?;
+    self.decide_and_renew(&item, refuse_decided, |engine| {
       engine.keep_gap(&item)?;
       engine.decisions().take_back(&item)?;
       hit(Point::RejectBeforeDecision);
@@ -137,8 +135,7 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.decide_under_lock(&item.path, |engine| {
-      refuse_decided(&engine.ledger, &item)?;
+    self.decide_under_lock(&item, refuse_decided, |engine| {
       engine.ledger.forget(&item.id, by, at, &[event.row()])?;
       Ok(())
     })?;
@@ -253,23 +250,27 @@ impl<F: Fs> Engine<F> {
   /// Makes a decision after which the markers or placeholders of a file are due, and renews them.
   pub(super) fn decide_and_renew(
     &mut self,
-    path: &Path,
+    item: &Item,
+    check: fn(&Ledger, &Item) -> Result<(), EngineError>,
     decide: impl FnOnce(&mut Self) -> Result<(), EngineError>,
   ) -> Result<(), EngineError> {
-    self.decide_under_lock(path, decide)?;
-    self.renew(path)
+    self.decide_under_lock(item, check, decide)?;
+    self.renew(&item.path)
   }
 
   /// Makes a decision after which the markers or placeholders of a file are due. A lazy pass that has begun
   /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile. No other
-  /// decision is made under it, so `decide` checks whether the item is still as it was read.
+  /// decision is made meanwhile; `check` refuses if one was made since the item was read.
   fn decide_under_lock(
     &mut self,
-    path: &Path,
+    item: &Item,
+    check: fn(&Ledger, &Item) -> Result<(), EngineError>,
     decide: impl FnOnce(&mut Self) -> Result<(), EngineError>,
   ) -> Result<(), EngineError> {
     let _writing = self.files.lock()?;
-    pending::add(&mut self.ledger, path, Pending::RESHAPE)?;
+    // What is refused leaves no mark: nothing would clear it.
+    check(&self.ledger, item)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     decide(self)
   }
 

@@ -90,8 +90,7 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
-    self.decide_and_renew(&item.path, |engine| {
-      refuse_undone(&engine.ledger, item)?;
+    self.decide_and_renew(item, refuse_undone, |engine| {
       engine.decisions().undo_approval(item, &[])?;
       engine.undecide(item, (item.status, State::Flagged), by, reason)
     })?;
@@ -105,8 +104,7 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
-    self.decide_and_renew(&item.path, |engine| {
-      refuse_undone(&engine.ledger, item)?;
+    self.decide_and_renew(item, refuse_undone, |engine| {
       engine.undecide(item, (item.status, former), by, reason)
     })?;
     self.waits(item)
