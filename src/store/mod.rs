@@ -26,6 +26,7 @@ mod block_row;
 mod column;
 mod confirm;
 mod count;
+mod decision;
 mod delta;
 mod error;
 mod event;

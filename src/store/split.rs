@@ -10,10 +10,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::{
   Durability, ExceptionKey, Item, Ledger, Micros, NewApproval, NewEvent, NewItem, StoreError,
   column::{self, path_bytes},
+  decision::check_state,
   error::Fault,
   event, exception,
   fresh_seal::seal_fresh,
-  item::{ITEMS, check_state, item_row},
+  item::{ITEMS, item_row},
   part_of::{PartOf, release},
   quarantine,
 };

@@ -9,8 +9,9 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{
   Durability, Ledger, Micros, NewEvent, StoreError,
   column::{path_bytes, word},
+  decision::check_state,
   event, id,
-  item::{ITEMS, check_state},
+  item::ITEMS,
 };
 use crate::{
   memory::{BlockId, Gap},
