@@ -76,6 +76,7 @@ impl BlockJudgement {
   /// Joins this judgement on known lines that must be taken out for what they say together with `own`,
   /// the one on the `fresh` lines beside them. An approval that covers one of the two does not keep the
   /// other in the file.
+  #[must_use]
   pub fn beside(mut self, own: Self, fresh: impl FnOnce() -> Vec<usize>) -> Self {
     if !own.decision.leaves() {
       return self;
