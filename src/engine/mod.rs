@@ -84,6 +84,7 @@ mod replaced;
 pub mod restore;
 #[cfg(test)]
 mod restore_tests;
+mod restored_text;
 pub mod retain;
 pub mod review;
 #[cfg(test)]
@@ -99,6 +100,7 @@ mod stamp;
 mod target;
 #[cfg(test)]
 mod testing;
+mod text_copy;
 #[cfg(test)]
 mod together_tests;
 mod told_text;

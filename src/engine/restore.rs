@@ -8,10 +8,7 @@
 //! A file that is gone is created again as an empty one, and only here; see docs/versions.md.
 #![forbid(unsafe_code)]
 
-use std::{
-  collections::{HashMap, HashSet},
-  path::Path,
-};
+use std::path::Path;
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
@@ -19,16 +16,13 @@ use super::{
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
-  undo::{Copy, verdict},
   verifying_read::Sight,
 };
 use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile},
-  judging::{approvals::plain_of, origin::Origin, view::View},
-  memory::{BlockId, ContentHash, Fate},
-  provenance::State,
-  store::{Item, ItemFilter, Ledger, NewOp, NewVersion, OpKind, Writer},
+  memory::{BlockId, ContentHash},
+  store::{ItemFilter, Ledger, NewOp, NewVersion, OpKind, Writer},
 };
 
 /// The result of a restore.
@@ -214,56 +208,6 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.versions(path)?.first().map(|version| version.hash))
   }
 
-  /// Has text of a restored version taken out that is in quarantine, whatever is found in it: it was taken out since,
-  /// and no person has approved it. An item whose placeholder is in the version takes nothing out.
-  pub(super) fn keep_out(&self, target: &Target, view: &mut View) -> Result<(), EngineError> {
-    let path = target.path();
-    let statuses = vec![State::Quarantined, State::Held, State::Rejected];
-    let filter = ItemFilter { statuses, path: Some(path.clone()) };
-    let items = self.ledger.items(&filter)?.into_iter().filter(|item| !item.in_file);
-    let parts = self.ledger.joined_texts(&path)?;
-    let standing: HashSet<BlockId> = view.document.placeholders().cloned().collect();
-    let mut taken: HashMap<ContentHash, HashSet<usize>> = HashMap::new();
-    for item in items.filter(|item| !standing.contains(&item.id)) {
-      let Some(plain) = plain_of(&self.ledger, &item.id)? else { continue };
-      let texts = [&plain[..]].into_iter().chain(former_parts(&plain, &parts));
-      for (at, text) in texts.enumerate() {
-        let mut copies = Copy::all(view, text);
-        let taken = taken.entry(ContentHash::of(text)).or_default();
-        // The copies that a person approved stay, as many as there were.
-        if copies.len() <= taken.len() + self.approvals().copies(&item)? {
-          continue;
-        }
-        copies.retain(|copy| !taken.contains(&copy.line));
-        let nearest = |copy: &Copy| copy.line.abs_diff(item.line as usize);
-        let Some(copy) = copies.into_iter().min_by_key(nearest) else { continue };
-        taken.insert(copy.line);
-        self.take(view, &item, copy);
-        if at == 0 {
-          break;
-        }
-      }
-    }
-    Ok(())
-  }
-
-  /// Adds to the judgements of a version that a copy of an item's text leaves it.
-  fn take(&self, view: &mut View, item: &Item, copy: Copy) {
-    let fresh =
-      match (view.comparison.fates.get(copy.block), view.document.blocks().get(copy.block)) {
-        (Some(Fate::Edited { fresh, .. }), _) => fresh.clone(),
-        (Some(Fate::Inserted), Some(block)) => (0..block.lines.len()).collect(),
-        _ => vec![],
-      };
-    let Some(slot) = view.judgements.get_mut(copy.block) else { return };
-    let mut judgement = verdict(item, item.status, copy.lines);
-    judgement.taken_from = Some(Origin::of_item(item).with_request(&self.ledger));
-    *slot = Some(match slot.take() {
-      Some(other) if other.decision.leaves() => judgement.beside(other, || fresh),
-      _ => judgement,
-    });
-  }
-
   /// Creates an empty file in the place of one that is gone.
   fn create(&mut self, target: &Target) -> Result<(), EngineError> {
     self.files.create(target)?.map_err(|error| {
@@ -277,26 +221,6 @@ impl<F: Fs> Engine<F> {
       EngineError::refused_with(error.to_string(), hint)
     })
   }
-}
-
-/// The whole lines of an item's text that were once a part of it, and were joined with it again.
-fn former_parts<'t>(
-  plain: &'t [u8],
-  parts: &'t [(ContentHash, u64)],
-) -> impl Iterator<Item = &'t [u8]> {
-  let starts = std::iter::once(0).chain(line_ends(plain));
-  starts.flat_map(move |start| {
-    parts.iter().filter_map(move |(hash, len)| {
-      let text = plain.get(start..start.checked_add(usize::try_from(*len).ok()?)?)?;
-      let ends = text.ends_with(b"\n") || start + text.len() == plain.len();
-      (ends && text.len() < plain.len() && ContentHash::of(text) == *hash).then_some(text)
-    })
-  })
-}
-
-/// The offsets after the line ends of a text.
-fn line_ends(text: &[u8]) -> impl Iterator<Item = usize> {
-  text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1)
 }
 
 /// The result of an attempt.
