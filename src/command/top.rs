@@ -1,6 +1,6 @@
 //! `memfw top`: one screen with what comes in, from where, what was taken out, and what waits.
 //!
-//! [`view`] has the content, [`layout`] turns it into rows of any width and height, and [`live`] shows the rows until
+//! `view` has the content, `layout` turns it into rows of any width and height, and `live` shows the rows until
 //! a key ends it. The command only reads, except that a review of an item begins from here. Where there is no
 //! terminal, the content is printed once.
 #![forbid(unsafe_code)]
