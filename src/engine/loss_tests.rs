@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use super::{
   Engine, Hint, Outcome, Target,
@@ -413,6 +413,11 @@ fn the_version_of_a_loss_is_kept_until_a_decision() {
   engine(&mut world).ledger_mut().forget_versions().unwrap();
   let text = world.engine.ledger().version_bytes(loss.found.base).unwrap();
   assert_eq!(text.as_slice(), lines(0, 30).as_bytes());
+  let off = Config { version_mb: 0, ..Config::clone(&world.engine.config) };
+  engine(&mut world).configure(Arc::new(off), RealFs::default());
+  while engine(&mut world).retain().unwrap() {}
+  assert!(world.engine.ledger().is_version_kept(loss.found.base).unwrap());
+  engine(&mut world).configure(Arc::new(Config::default()), RealFs::default());
   // Nobody fills the disk with losses.
   let full = Retention { max_age: i64::MAX, max_bytes: 1 };
   engine(&mut world).ledger_mut().prune_versions(&full, 1).unwrap();
