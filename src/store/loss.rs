@@ -10,7 +10,7 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use super::{
   Durability, Ledger, Micros, NewEvent, StoreError,
@@ -135,8 +135,7 @@ impl Ledger {
     let words = serde_json::Value::from(words).to_string();
     self.read(|conn| {
       let rest = "WHERE loss.state IN (SELECT value FROM json_each(?1)) ORDER BY found_at, loss.id";
-      let mut statement = conn.prepare_cached(&select(rest))?;
-      Ok(statement.query_map([words], loss_row)?.collect::<Result<_, _>>()?)
+      Ok(loss_rows(conn, rest, [words])?)
     })
   }
 
@@ -170,8 +169,7 @@ impl Ledger {
     self.read(|conn| {
       let rest = "WHERE loss.state IN ('moved', 'lost', 'restoring') AND found_at >= ?1
                   ORDER BY found_at, loss.id";
-      let mut statement = conn.prepare_cached(&select(rest))?;
-      Ok(statement.query_map([since], loss_row)?.collect::<Result<_, _>>()?)
+      Ok(loss_rows(conn, rest, [since])?)
     })
   }
 
@@ -180,8 +178,7 @@ impl Ledger {
     self.read(|conn| {
       let rest = "WHERE loss.file = ?1 AND loss.state IN ('moved', 'lost', 'restoring')
                   ORDER BY found_at, loss.id";
-      let mut statement = conn.prepare_cached(&select(rest))?;
-      Ok(statement.query_map([file], loss_row)?.collect::<Result<_, _>>()?)
+      Ok(loss_rows(conn, rest, [file])?)
     })
   }
 
@@ -474,6 +471,11 @@ fn select(rest: &str) -> String {
        reviewed_at, reviewed_by, restored, revision
      FROM loss JOIN file ON file.id = loss.file {rest}"
   )
+}
+
+/// The losses that the rest of a query chooses.
+fn loss_rows(conn: &Connection, rest: &str, params: impl Params) -> rusqlite::Result<Vec<Loss>> {
+  conn.prepare_cached(&select(rest))?.query_map(params, loss_row)?.collect()
 }
 
 fn loss_row(row: &Row<'_>) -> rusqlite::Result<Loss> {
