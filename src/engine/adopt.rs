@@ -36,7 +36,7 @@ use crate::{
   },
   memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
   os::random,
-  store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
+  store::{ADOPTED_DIGITS, BlockRow, FileStatus, Pending, ScanRecord},
 };
 
 /// The most files of one batch. A signal waits for one batch at most.
@@ -100,6 +100,7 @@ impl<F: Fs> Engine<F> {
         note: None,
         blocks: &one.rows,
         adopted: true,
+        known: Pending::ALL,
         pending: due.pending() | one.view.reading_due(),
         marker_mode: MarkerMode::None.as_str(),
         unmarked: one.view.document.is_coarse().then_some(COARSE),

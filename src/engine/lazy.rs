@@ -184,6 +184,7 @@ impl<F: Fs> Engine<F> {
       note: None,
       blocks: &rows,
       adopted: true,
+      known: Pending::ALL,
       pending,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),

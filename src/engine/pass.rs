@@ -305,7 +305,9 @@ impl<F: Fs> Engine<F> {
     // From here on the stamp shows whether this is still the current version, so no program has to wait
     // for the disk.
     file.release();
-    let seen = ScannedVersion { leased, stamp, age, adopting, started, waited: hint.waited };
+    let pending = row.map_or(Pending::NONE, |row| row.pending);
+    let waited = hint.waited;
+    let seen = ScannedVersion { leased, stamp, age, adopting, started, waited, pending };
     let outcome = self.record(target, file, &view, &seen)?;
     if let Some(edit) = edit {
       edit.finish(self)?;
@@ -360,7 +362,8 @@ impl<F: Fs> Engine<F> {
     let stamp = super::stamp_row(stamp);
     // Questions to the records remain due.
     let asked = row.pending.and(Pending::ATTRIBUTE);
-    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
+    let pending = (row.pending, due.pending() | asked);
+    self.ledger.set_seen(&target.path(), (stamp, row.hash), pending, at)?;
     Ok(due.done())
   }
 
@@ -423,7 +426,8 @@ impl<F: Fs> Engine<F> {
     match stamp {
       Some(stamp) => {
         let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
-        self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
+        let stamp = super::stamp_row(stamp);
+        self.ledger.set_seen(&path, (stamp, None), (Pending::ALL, due.pending()), at)?;
       }
       None => self.ledger.set_stamp(&path, None, None, at)?,
     }

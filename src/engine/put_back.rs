@@ -101,7 +101,7 @@ impl<F: Fs> Engine<F> {
     if !item.awaited {
       return Ok(());
     }
-    self.ledger.set_awaited(id, false)?;
+    self.ledger.restored(id)?;
     let event = Event::new(EventKind::Recovered).path(&item.path).block(id);
     let why = format!("its approved text is not restored: {error}");
     self.tell(event.origin(&item.source, item.trust).detail(why))
@@ -252,7 +252,7 @@ impl<F: Fs> Engine<F> {
     // The placeholder may have been copied, or the text may have been added to the end.
     if matches!(cause, Cause::Again) && self.approvals().is_back(item, &bytes, &plain)? {
       if item.awaited {
-        self.ledger.set_awaited(&item.id, false)?;
+        self.ledger.restored(&item.id)?;
       }
       return Ok(None);
     }
@@ -276,7 +276,7 @@ impl<F: Fs> Engine<F> {
       {
         if decided.get() {
           // The program that replaced the file had read the restored text.
-          self.ledger.set_awaited(&item.id, false)?;
+          self.ledger.restored(&item.id)?;
           return Ok(Some(Placed::AtPlaceholder));
         }
         if item.status == State::Approved {
@@ -307,7 +307,7 @@ impl<F: Fs> Engine<F> {
       && !decided.replace(true)
     {
       // This comes first, because alone it has no effect.
-      self.ledger.set_awaited(&item.id, true)?;
+      self.ledger.await_restore(&item.id)?;
       self.decisions().excuse_also(item, &plain, word, (restore.placed, here))?;
       if item.part.as_ref().is_some_and(|part| part.is_inline) {
         self.excuse_lines(target, item, (&bytes, &restore, &plain), word)?;
@@ -362,7 +362,7 @@ impl<F: Fs> Engine<F> {
     self.record(target, &file, &view, &seen)?;
     edit.finish(self)?;
     if item.awaited || !matches!(cause, Cause::Again) {
-      self.ledger.set_awaited(&item.id, false)?;
+      self.ledger.restored(&item.id)?;
     }
     self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     drop(file);

@@ -33,7 +33,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     seen: &ScannedVersion,
   ) -> Result<Outcome, EngineError> {
-    let ScannedVersion { leased, stamp, age, adopting, started, waited } = *seen;
+    let ScannedVersion { leased, stamp, age, adopting, started, waited, pending: known } = *seen;
     let at = self.now();
     let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -85,6 +85,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
+      known,
       pending: due.pending()
         | pending::attribution_of(&self.ledger, &path, &rows)?
         | view.reading_due()
@@ -209,11 +210,15 @@ pub(super) struct ScannedVersion {
   pub started: Duration,
   /// How long the file had waited for it.
   pub waited: Duration,
+  /// The work that was pending when it was read.
+  pub pending: Pending,
 }
 
 impl ScannedVersion {
   /// A version that memfw has just written.
   pub(super) const fn written(stamp: Stamp, leased: bool, started: Duration) -> Self {
-    Self { leased, stamp, age: None, adopting: false, started, waited: Duration::ZERO }
+    let (age, adopting, waited) = (None, false, Duration::ZERO);
+    // It was written under the write lock, under which decisions are made.
+    Self { leased, stamp, age, adopting, started, waited, pending: Pending::ALL }
   }
 }

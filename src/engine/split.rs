@@ -139,7 +139,7 @@ impl<F: Fs> Engine<F> {
     if restore.placed != Placed::AtPlaceholder {
       if is_decided {
         // The placeholder was deleted, or the parts are back.
-        self.ledger.set_awaited(&item.id, false)?;
+        self.ledger.restored(&item.id)?;
         return Ok(true);
       }
       return Err(EngineError::refused_with(
@@ -209,7 +209,7 @@ impl<F: Fs> Engine<F> {
     let view = self.view(target, row.as_ref(), new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
     edit.finish(self)?;
-    self.ledger.set_awaited(&item.id, false)?;
+    self.ledger.restored(&item.id)?;
     self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     Ok(true)
   }

@@ -274,7 +274,7 @@ fn parts_that_can_no_longer_return_are_told_once_and_not_awaited() {
   let (mut world, id) = guarded(Markers::None, ENTRY, true);
   let parts = approve(&mut world, &id, Unit::Line, "1-2,4").unwrap();
   world.engine.delete(parts[1].id.as_str(), "ann", None).unwrap();
-  world.engine.ledger_mut().set_awaited(&id, true).unwrap();
+  world.engine.ledger_mut().await_restore(&id).unwrap();
   world.settle();
   world.settle();
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);

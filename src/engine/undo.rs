@@ -243,7 +243,7 @@ impl<F: Fs> Engine<F> {
     }
     // The approval ends first: a redaction takes out no text that a person has approved.
     self.decisions().undo_approval(item, plain)?;
-    self.ledger.set_awaited(&item.id, false)?;
+    self.ledger.restored(&item.id)?;
     self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
     item.status = former;
     match self.redact(target, file, locked, &view, &plan.redactions, started)? {

@@ -100,6 +100,8 @@ impl Pending {
   pub const MODEL: Self = Self(8);
   /// Check whether a judge is asked about some text, or has answered.
   pub const JUDGE: Self = Self(16);
+  /// All kinds of work.
+  pub const ALL: Self = Self(u32::MAX);
   /// The kinds of work that stay pending when the file gets a new version.
   pub(super) const KEPT: Self = Self(Self::MODEL.0 | Self::JUDGE.0);
 
@@ -249,20 +251,19 @@ impl Ledger {
     self.write(Durability::Seen, |tx, _| set_stamp(tx, path, stamp, hash, at))
   }
 
-  /// Records another stamp for the content of `hash`; the pending work stays.
+  /// Records another stamp for the content of `hash`, and that of the pending work that was `known` before,
+  /// `pending` is left.
   pub fn set_seen(
     &mut self,
     path: &Path,
-    stamp: Stamp,
-    hash: Option<ContentHash>,
-    pending: Pending,
+    (stamp, hash): (Stamp, Option<ContentHash>),
+    (known, pending): (Pending, Pending),
     at: Micros,
   ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       set_stamp(tx, path, Some(stamp), hash, at)?;
       // Work on texts does not depend on the stamp of the file.
-      let done = Pending(!Pending::KEPT.bits());
-      change_pending(tx, path, done, pending)
+      change_pending(tx, path, known.without(Pending::KEPT), pending)
     })
   }
 
@@ -393,7 +394,10 @@ fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
 #[cfg(test)]
 mod tests {
   use super::*;
-  use crate::store::tests::{Home, stamp};
+  use crate::store::{
+    ScanRecord,
+    tests::{Home, scan, stamp},
+  };
 
   #[test]
   fn a_file_of_any_name_comes_back_as_it_was_written() {
@@ -426,6 +430,23 @@ mod tests {
     ledger.set_status(path, workspace, FileStatus::Missing, None).unwrap();
     let row = ledger.file(path).unwrap().unwrap();
     assert_eq!((row.stamp, row.hash, row.status), (None, None, FileStatus::Missing));
+  }
+
+  #[test]
+  fn work_that_another_process_recorded_during_a_pass_stays() {
+    let mut ledger = Home::new().ledger();
+    ledger.record(&scan("/w/a.md", &[], 1)).unwrap();
+    let path = Path::new("/w/a.md");
+    let known = Pending::RETRY;
+    let pending = |ledger: &Ledger| ledger.file(path).unwrap().unwrap().pending;
+    ledger.change_pending(path, Pending::NONE, known | Pending::RESHAPE).unwrap();
+    ledger.record(&ScanRecord { known, ..scan("/w/a.md", &[], 2) }).unwrap();
+    assert_eq!(pending(&ledger), Pending::RESHAPE);
+    ledger.change_pending(path, Pending::NONE, known).unwrap();
+    ledger.set_seen(path, (stamp(2), None), (known, Pending::ATTRIBUTE), 3).unwrap();
+    assert_eq!(pending(&ledger), Pending::RESHAPE | Pending::ATTRIBUTE);
+    ledger.record(&scan("/w/a.md", &[], 4)).unwrap();
+    assert_eq!(pending(&ledger), Pending::NONE);
   }
 
   #[test]

@@ -6,12 +6,13 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, OriginRecord, StoreError, column,
+  Durability, Ledger, Micros, OriginRecord, Pending, StoreError, column,
   column::{path_bytes, word},
+  error::Fault,
   id,
   part_of::{self, PartOf},
 };
@@ -253,11 +254,21 @@ impl Ledger {
     })
   }
 
-  /// Records whether a text that is approved, or is about to be, must still be restored to its file.
-  pub fn set_awaited(&mut self, id: &BlockId, awaited: bool) -> Result<(), StoreError> {
+  /// Records that a text that is about to be approved must be restored to its file. The file is marked in the same
+  /// transaction: the daemon may look at it right after a failed write, before the program that made it goes on.
+  pub fn await_restore(&mut self, id: &BlockId) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
-      tx.prepare_cached("UPDATE quarantine SET awaited = ?2 WHERE id = ?1 AND awaited <> ?2")?
-        .execute(params![id.as_str(), awaited])?;
+      tx.prepare_cached("UPDATE quarantine SET awaited = 1 WHERE id = ?1")?
+        .execute([id.as_str()])?;
+      mark_for_restore(tx, id)
+    })
+  }
+
+  /// Records that a text does not have to be restored to its file any more.
+  pub fn restored(&mut self, id: &BlockId) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached("UPDATE quarantine SET awaited = 0 WHERE id = ?1 AND awaited")?
+        .execute([id.as_str()])?;
       Ok(())
     })
   }
@@ -280,6 +291,17 @@ impl Ledger {
       Ok(column::ids(&mut statement, [path_bytes(path)])?)
     })
   }
+}
+
+/// Marks the file of an item as one with a text to restore, if the ledger knows the file.
+pub(super) fn mark_for_restore(conn: &Connection, id: &BlockId) -> Result<(), Fault> {
+  conn
+    .prepare_cached(
+      "UPDATE file SET pending = pending | ?2
+       WHERE path = (SELECT path FROM quarantine WHERE id = ?1)",
+    )?
+    .execute(params![id.as_str(), Pending::RESHAPE.bits()])?;
+  Ok(())
 }
 
 pub(super) const QUARANTINED: &str = "SELECT id FROM quarantine";
@@ -352,6 +374,23 @@ mod tests {
     FileStatus, NewItem,
     tests::{Home, block, id, item, scan},
   };
+
+  #[test]
+  fn a_text_to_restore_marks_its_file_at_once() {
+    let mut ledger = Home::new().ledger();
+    let id = id("aaaaa1");
+    ledger.quarantine(&[item(&id, b"one\n")], &[], &[], 1).unwrap();
+    // The file is none that the ledger knows.
+    ledger.await_restore(&id).unwrap();
+    assert_eq!(ledger.file(Path::new("/w/a.md")).unwrap(), None);
+    ledger.record(&scan("/w/a.md", &[], 2)).unwrap();
+    ledger.await_restore(&id).unwrap();
+    let pending = |ledger: &Ledger| ledger.file(Path::new("/w/a.md")).unwrap().unwrap().pending;
+    assert_eq!(pending(&ledger), Pending::RESHAPE);
+    // Its lazy pass clears the mark.
+    ledger.restored(&id).unwrap();
+    assert_eq!(pending(&ledger), Pending::RESHAPE);
+  }
 
   #[test]
   fn items_are_listed_oldest_first_and_by_status_and_file() {

@@ -119,7 +119,7 @@ fn a_file_is_done_once_all_of_its_version_is_asked_and_nothing_was_answered_mean
   // A file that was known before keeps its pending work.
   ledger.record(&ScanRecord { hash: version, ..scan("/w/a.md", &[], 9) }).unwrap();
   let stamp = crate::store::tests::stamp(1);
-  ledger.set_seen(path, stamp, version, Pending::ATTRIBUTE, 10).unwrap();
+  ledger.set_seen(path, (stamp, version), (Pending::ALL, Pending::ATTRIBUTE), 10).unwrap();
   let (done, due) = (Pending::ATTRIBUTE, Pending::RESHAPE);
   let known = AttributionRecord {
     path,

@@ -38,6 +38,9 @@ pub struct ScanRecord<'a> {
   pub blocks: &'a [BlockRow],
   /// Whether this was the first scan.
   pub adopted: bool,
+  /// The work that was pending when the content was read: work that another process has recorded since stays
+  /// pending.
+  pub known: Pending,
   /// The pending work.
   pub pending: Pending,
   /// The current marker mode.
@@ -91,7 +94,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
        ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
          ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
          gone_hash = NULL, gone_dev = NULL, gone_ino = NULL,
-         scanned_at = ?12, pending = (file.pending & ?16) | ?13, marker_mode = ?14, unmarked = ?15
+         scanned_at = ?12, pending = (file.pending & ~?16) | ?13, marker_mode = ?14, unmarked = ?15
        RETURNING id",
     )?
     .query_row(
@@ -111,7 +114,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
         scan.pending.bits(),
         scan.marker_mode,
         scan.unmarked,
-        Pending::KEPT.bits(),
+        scan.known.without(Pending::KEPT).bits(),
       ],
       |row| row.get(0),
     )?;

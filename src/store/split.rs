@@ -14,7 +14,7 @@ use super::{
   error::Fault,
   event, exception,
   fresh_seal::seal_fresh,
-  item::{ITEMS, item_row},
+  item::{ITEMS, item_row, mark_for_restore},
   part_of::{PartOf, release},
   quarantine,
 };
@@ -57,6 +57,7 @@ impl Ledger {
          WHERE id = ?1",
       )?
       .execute(params![id.as_str(), State::Split.as_str(), decision.at, decision.by])?;
+      mark_for_restore(tx, id)?;
       event::append(tx, events, decision.at)?;
       Ok(())
     })

@@ -133,6 +133,7 @@ pub(super) fn scan<'a>(path: &'a str, blocks: &'a [BlockRow], at: i64) -> ScanRe
     note: None,
     blocks,
     adopted: false,
+    known: Pending::ALL,
     pending: Pending::NONE,
     marker_mode: "id",
     unmarked: Some("too long"),
