@@ -17,6 +17,10 @@ use crate::{
 /// are longer, and a longer one is found where it is alone or was written at another time).
 const MAX_LINES: usize = 32;
 
+/// The most blanks at the end of an approved text that is recognised with more blanks behind it (a choice: two are a line
+/// break in markdown, and a line that was cut off between two words ends in one).
+const MAX_BLANKS: usize = 2;
+
 /// A line that a person has approved.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -110,11 +114,14 @@ pub(super) fn parts<'a>(
         found = Some(one);
         break;
       }
-      if let Some(bare) = without_fill(&whole).filter(|bare| !bare.is_empty())
-        && is_known(bare)?
-      {
-        one.hashes = hashes(bare);
-        found = Some(one);
+      for bare in without_fill(&whole) {
+        if is_known(bare)? {
+          one.hashes = hashes(bare);
+          found = Some(one);
+          break;
+        }
+      }
+      if found.is_some() {
         break;
       }
     }
@@ -156,10 +163,14 @@ pub fn hashes(text: &[u8]) -> [ContentHash; 2] {
   [ContentHash::of(text), line::norm_hash(text)]
 }
 
-/// A text without the blanks at its end, if there are any. Where the length of a file cannot be changed, the blanks of a
-/// placeholder stay behind the text that came back, and on its last line if that had no end.
-fn without_fill(text: &[u8]) -> Option<&[u8]> {
-  line::content(text).strip_suffix(b" ").map(<[u8]>::trim_ascii_end)
+/// A text without the blanks at its end, if there are any: without all of them, and with the first few, which may be its
+/// own. Where the length of a file cannot be changed, the blanks of a placeholder stay behind the text that came back,
+/// and on its last line if that had no end.
+fn without_fill(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+  let filled = line::content(text).strip_suffix(b" ");
+  let bare = filled.map(<[u8]>::trim_ascii_end).filter(|bare| !bare.is_empty());
+  let lengths = bare.map(|bare| bare.len()..=bare.len().saturating_add(MAX_BLANKS));
+  lengths.into_iter().flatten().map_while(move |length| filled?.get(..length))
 }
 
 /// The bytes at `span`, without the `holes`.
@@ -176,4 +187,22 @@ fn text(file: &[u8], span: &Range<usize>, holes: &[Range<usize>]) -> Vec<u8> {
   }
   text.extend_from_slice(line::slice(file, at..span.end.max(at)));
   text
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn the_first_blanks_behind_a_text_may_be_its_own() {
+    let bare = |text: &'static str| -> Vec<&str> {
+      without_fill(text.as_bytes()).map(|one| std::str::from_utf8(one).unwrap()).collect()
+    };
+    assert_eq!(bare("- save"), [""; 0]);
+    assert_eq!(bare("   \n"), [""; 0]);
+    assert_eq!(bare("- save \n"), ["- save"]);
+    assert_eq!(bare("- save  "), ["- save", "- save "]);
+    assert_eq!(bare("- save         \n"), ["- save", "- save ", "- save  "]);
+    assert_eq!(bare("- save\n\n    \n"), ["- save", "- save\n", "- save\n\n"]);
+  }
 }
