@@ -65,15 +65,15 @@ impl Decisions<'_> {
     approval: Approval<'_>,
     (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
-    self.approve(item, &[item.hash], approval, (placed, context))
+    self.approve(item, &[(item.hash, context)], approval, placed)
   }
 
   fn approve(
     &mut self,
     item: &Item,
-    hashes: &[ContentHash],
+    texts: &[(ContentHash, ContentHash)],
     approval: Approval<'_>,
-    (placed, context): (Placed, ContentHash),
+    placed: Placed,
   ) -> Result<(), EngineError> {
     let Approval { by, reason, until, .. } = approval;
     let event = Event::new(EventKind::Approved)
@@ -89,22 +89,24 @@ impl Decisions<'_> {
       });
     let reason = reason.unwrap_or_default();
     let approval = NewApproval { by, reason, codes: &item.codes, at: self.at, until };
-    let texts: Vec<_> = hashes.iter().map(|hash| (*hash, context)).collect();
-    self.ledger.approve(&item.id, item.status, &texts, &approval, &[event.row()])?;
+    self.ledger.approve(&item.id, item.status, texts, &approval, &[event.row()])?;
     event.log(None);
     Ok(())
   }
 
-  /// Makes an approval durable, also for the text with other line ends.
+  /// Makes an approval durable, also for the text with other line ends; and with it that of the `lines` of which the
+  /// text is a part, as hashes with their contexts.
   pub(super) fn excuse_also(
     &mut self,
     item: &Item,
     plain: &[u8],
     word: Approval<'_>,
     (placed, context): (Placed, ContentHash),
+    lines: &[(ContentHash, ContentHash)],
   ) -> Result<(), EngineError> {
     // A sync program may save the file with other line ends.
-    self.approve(item, &[item.hash, line::norm_hash(plain)], word, (placed, context))
+    let own = [(item.hash, context), (line::norm_hash(plain), context)];
+    self.approve(item, &[&own, lines].concat(), word, placed)
   }
 
   /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.

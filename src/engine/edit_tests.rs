@@ -427,6 +427,27 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
 }
 
 #[test]
+fn an_undo_that_is_interrupted_after_its_write_leaves_the_text_approved() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));
+  world.settle();
+  let id = world.items().remove(0).id.to_string();
+  world.engine.approve(&id, "ann", None).unwrap();
+  world.settle();
+  // Long after the time for which an approved placeholder is usually watched.
+  world.clock.advance(Duration::from_hours(1));
+  world.faults.fail("sync", EIO, 1);
+  world.engine.undo(Some(&id), "ann", None).unwrap_err();
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+  world.settle();
+  assert_eq!(world.read().matches(OVERRIDE).count(), 1, "{}", world.read());
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
+  world.engine.undo(Some(&id), "ann", None).unwrap();
+  world.settle();
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+}
+
+#[test]
 fn a_torn_range_is_compared_once_more_before_it_is_written() {
   let mut world = World::new("# Memory\n\n- tea\n");
   let (before, after) = ("- one two three four\n", "<!-- note: abcdef -->");

@@ -74,7 +74,11 @@ impl<F: Fs> Engine<F> {
             format!("take single parts back: `memfw undo {}`", ids.join(" ")),
           ));
         }
-        Joined::Changed => {}
+        Joined::Changed => {
+          if !item.awaited {
+            self.ledger.restored(&item.id)?;
+          }
+        }
       }
     }
     Err(EngineError::refused_with("others keep writing to the file", "try again"))
@@ -141,15 +145,18 @@ impl<F: Fs> Engine<F> {
     let replacement = Replacement { before: &view.bytes, after: &new, part };
     let op = replacement.op(&item.path, &file.stamp()?);
     let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
+    // A process that dies before the ledger joins the parts leaves them approved: they are restored again.
+    self.ledger.await_restore(&item.id)?;
     let mut edit = edit.begun(self, view.hash, &op)?;
-    if leased && edit.lease_again(self, MOMENT)? != Lease::Held {
+    if leased
+      && (edit.lease_again(self, MOMENT)? != Lease::Held || edit.file().read_all()? != **view.bytes)
+    {
       edit.given_up(self)?;
       return Ok(Joined::Changed);
     }
     let Some(edit) = edit.replaced(self, replacement, view.hash)? else {
       return Ok(Joined::Changed);
     };
-    // Until here its parts are approved, and a crash restores them.
     self.join_rows(item, parts, said)?;
     let seen = ScannedVersion::written(edit.stamp(), leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;

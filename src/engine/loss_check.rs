@@ -340,11 +340,11 @@ fn lines(
 
 /// The lines that memfw took out of a file and that are not back in it.
 fn taken_out(ledger: &Ledger, path: &Path) -> Result<HashSet<LineHash>, EngineError> {
-  let out = [State::Quarantined, State::Held, State::Rejected, State::Approved];
+  let out = [State::Quarantined, State::Held, State::Rejected, State::Approved, State::Split];
   let filter = ItemFilter { statuses: out.to_vec(), path: Some(path.to_owned()) };
   let mut lines = HashSet::new();
   for item in ledger.items(&filter)? {
-    if !item.in_file && (item.status != State::Approved || item.awaited) {
+    if !item.in_file && (!matches!(item.status, State::Approved | State::Split) || item.awaited) {
       lines.extend(plain_of(ledger, &item.id)?.iter().flat_map(|text| readable_lines(text)));
     }
   }

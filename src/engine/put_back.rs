@@ -25,7 +25,7 @@ use crate::{
   },
   memory::{Around, BlockId, ContentHash, Document, Known, placeholder},
   provenance::State,
-  store::{ExceptionKey, Item, Pending, StoreError, Writer},
+  store::{Item, Pending, StoreError, Writer},
 };
 
 /// Why bytes are restored.
@@ -177,7 +177,7 @@ impl<F: Fs> Engine<F> {
         format!("take the text from `memfw show {}`", item.id),
       )
     })?;
-    self.decisions().excuse_also(item, &plain, word, (Placed::NextWrite, here))?;
+    self.decisions().excuse_also(item, &plain, word, (Placed::NextWrite, here), &[])?;
     Ok(Placed::NextWrite)
   }
 
@@ -286,7 +286,7 @@ impl<F: Fs> Engine<F> {
         // wanted.
         file.release();
         let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
-        self.decisions().excuse_also(item, &plain, word, (Placed::InPlace, here))?;
+        self.decisions().excuse_also(item, &plain, word, (Placed::InPlace, here), &[])?;
         return Ok(Some(Placed::InPlace));
       }
       Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
@@ -308,10 +308,8 @@ impl<F: Fs> Engine<F> {
     {
       // This comes first, because alone it has no effect.
       self.ledger.await_restore(&item.id)?;
-      self.decisions().excuse_also(item, &plain, word, (restore.placed, here))?;
-      if item.part.as_ref().is_some_and(|part| part.is_inline) {
-        self.excuse_lines(target, item, (&bytes, &restore, &plain), word)?;
-      }
+      let lines = self.lines_around(target, item, (&bytes, &restore, &plain))?;
+      self.decisions().excuse_also(item, &plain, word, (restore.placed, here), &lines)?;
       // The person has also read the text beside it.
       for (hash, around) in beside {
         let beside = context(&self.ledger, &item.path, &around)?;
@@ -381,25 +379,20 @@ impl<F: Fs> Engine<F> {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Approves the lines of which an approved text is a part.
-  fn excuse_lines(
+  /// The lines of which a text is a part, which are approved with it: their hashes, with their contexts.
+  fn lines_around(
     &mut self,
     target: &Target,
     item: &Item,
     (bytes, restore, plain): (&[u8], &Restore, &[u8]),
-    word: Approval<'_>,
-  ) -> Result<(), EngineError> {
+  ) -> Result<Vec<(ContentHash, ContentHash)>, EngineError> {
+    if !item.part.as_ref().is_some_and(|part| part.is_inline) {
+      return Ok(vec![]);
+    }
     let row = self.ledger.file(&item.path)?;
     let view = self.view_known(target, row.as_ref(), bytes.to_vec())?;
     let document = view.facts.read(&restore.new);
-    let span = restore.span(plain);
-    let reason = word.reason.unwrap_or_default();
-    let at = self.now();
-    for (hash, here) in self.line_approvals(item, (&restore.new, &document), &span)? {
-      let key = ExceptionKey { hash, item: Some(item.id.clone()) };
-      self.ledger.except(&key, here, &item.codes, reason, at, word.until)?;
-    }
-    Ok(())
+    self.line_approvals(item, (&restore.new, &document), &restore.span(plain))
   }
 }
 

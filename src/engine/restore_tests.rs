@@ -143,3 +143,46 @@ fn a_copy_that_nobody_took_out_is_restored() {
   assert_eq!(world.engine.ledger().items(&ItemFilter::waiting()).unwrap().len(), 1);
   world.engine.approve(id.as_str(), "ann", None).unwrap();
 }
+
+#[test]
+fn a_sentence_that_stays_out_does_not_come_back_with_its_line() {
+  const LINE: &str = "- Ann likes tea at noon. Beta has a secret line.\n";
+  for is_restored in [true, false] {
+    let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+    world.adopt(&file_of(LINE));
+    let version = keep(&mut world);
+    let id = quarantine(&mut world);
+    let word = Approval { by: "ann", reason: None, until: None, at_end: false };
+    world.engine.approve_parts(id.as_str(), (Unit::Sentence, &"1".parse().unwrap()), word).unwrap();
+    world.settle();
+    let parts = world.engine.ledger().parts_of(&id).unwrap();
+    let back = |world: &mut World| {
+      if is_restored {
+        restore(world, version);
+      } else {
+        world.write(&file_of(LINE));
+        world.settle();
+      }
+      (world.read().contains("noon"), world.read().contains("secret"))
+    };
+    assert_eq!(back(&mut world), (true, false), "{}", world.read());
+    world.engine.reject(parts[1].id.as_str(), "ann", None).unwrap();
+    world.write("# Notes\n");
+    world.settle();
+    assert!(!back(&mut world).1, "{}", world.read());
+  }
+}
+
+#[test]
+fn an_entry_that_the_file_has_is_not_taken_for_one_that_was_taken_out() {
+  const MILK: &str = "- Buy milk\n";
+  let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+  world.adopt(&file_of(MILK));
+  let version = keep(&mut world);
+  world.write(&format!("{}{MILK}", file_of(MILK)));
+  world.settle();
+  world.engine.quarantine_line(&world.target.clone(), 6, "ann", None).unwrap();
+  world.settle();
+  assert_eq!(restore(&mut world, version), []);
+  assert_eq!(world.read(), file_of(MILK));
+}

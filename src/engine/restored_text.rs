@@ -20,20 +20,30 @@ impl<F: Fs> Engine<F> {
   /// and no person has approved it. An item whose placeholder is in the version takes nothing out.
   pub(super) fn keep_out(&self, target: &Target, view: &mut View) -> Result<(), EngineError> {
     let path = target.path();
-    let statuses = vec![State::Quarantined, State::Held, State::Rejected];
+    let statuses = vec![State::Quarantined, State::Held, State::Rejected, State::Split];
     let filter = ItemFilter { statuses, path: Some(path.clone()) };
     let items = self.ledger.items(&filter)?.into_iter().filter(|item| !item.in_file);
     let parts = self.ledger.joined_texts(&path)?;
     let standing: HashSet<BlockId> = view.document.placeholders().cloned().collect();
     let mut taken: HashMap<ContentHash, HashSet<usize>> = HashMap::new();
     for item in items.filter(|item| !standing.contains(&item.id)) {
+      if item.status == State::Split && !self.ledger.has_part_out(&item.id)? {
+        continue;
+      }
       let Some(plain) = plain_of(&self.ledger, &item.id)? else { continue };
       let texts = [&plain[..]].into_iter().chain(former_parts(&plain, &parts));
       for (at, text) in texts.enumerate() {
-        let mut copies = Copy::all(view, text);
-        let taken = taken.entry(ContentHash::of(text)).or_default();
+        // What the file has now as well was not taken out of it.
+        let (present, mut copies): (Vec<Copy>, Vec<Copy>) =
+          Copy::all(view, text).into_iter().partition(|copy| copy.is_present);
+        if copies.is_empty() {
+          continue;
+        }
+        let hash = ContentHash::of(text);
+        let taken = taken.entry(hash).or_default();
         // The copies that a person approved stay, as many as there were.
-        if copies.len() <= taken.len() + self.approvals().copies(&item)? {
+        let approved = self.approvals().copies(&path, hash)?.saturating_sub(present.len());
+        if copies.len() <= taken.len() + approved {
           continue;
         }
         copies.retain(|copy| !taken.contains(&copy.line));

@@ -135,7 +135,7 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.decide_under_lock(&item, refuse_decided, |engine| {
+    self.decide_under_lock(&item, refuse_delete, |engine| {
       engine.ledger.forget(&item.id, by, at, &[event.row()])?;
       Ok(())
     })?;
@@ -286,4 +286,19 @@ impl<F: Fs> Engine<F> {
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
+}
+
+/// Refuses to delete an item about which somebody has decided, or one without which other parts of the same text cannot
+/// return to their file.
+fn refuse_delete(ledger: &Ledger, read: &Item) -> Result<(), EngineError> {
+  refuse_decided(ledger, read)?;
+  let Some(part) = &read.part else { return Ok(()) };
+  let whole = ledger.item(part.id.as_str())?;
+  if !whole.awaited {
+    return Ok(());
+  }
+  Err(EngineError::refused_with(
+    format!("other parts of `{}` are approved and not back in the file yet", whole.id),
+    format!("delete it when the daemon has restored them; `memfw show {}` names them", whole.id),
+  ))
 }

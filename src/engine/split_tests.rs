@@ -270,6 +270,18 @@ fn a_part_that_is_deleted_leaves_the_file_guarded() {
 }
 
 #[test]
+fn a_part_is_not_deleted_while_others_have_to_return() {
+  let (mut world, id) = guarded(Markers::None, ENTRY, true);
+  let parts = approve(&mut world, &id, Unit::Line, "1-2,4").unwrap();
+  world.engine.ledger_mut().await_restore(&id).unwrap();
+  let (error, hint) = refused(world.engine.delete(parts[1].id.as_str(), "ann", None));
+  assert_eq!(error, format!("other parts of `{id}` are approved and not back in the file yet"));
+  assert!(hint.contains(&format!("`memfw show {id}`")), "{hint}");
+  world.settle();
+  world.engine.delete(parts[1].id.as_str(), "ann", None).unwrap();
+}
+
+#[test]
 fn parts_that_can_no_longer_return_are_told_once_and_not_awaited() {
   let (mut world, id) = guarded(Markers::None, ENTRY, true);
   let parts = approve(&mut world, &id, Unit::Line, "1-2,4").unwrap();

@@ -26,6 +26,8 @@ pub(super) struct Copy {
   pub(super) line: usize,
   /// Whether a person approved it.
   is_approved: bool,
+  /// Whether the version before has it, too.
+  pub(super) is_present: bool,
 }
 
 impl Copy {
@@ -56,7 +58,15 @@ impl Copy {
 
   fn of(view: &View, block: usize, run: &[(usize, &Line)]) -> Option<Self> {
     let (first, last) = (run.first()?.1, run.last()?.1);
-    let known = view.comparison.fates.get(block).and_then(Fate::known);
+    let fate = view.comparison.fates.get(block);
+    let known = fate.and_then(Fate::known);
+    let is_former = |known: &usize| view.facts.known.get(*known).is_none_or(|known| known.former);
+    let fresh = match fate {
+      Some(Fate::Edited { fresh, .. }) => &fresh[..],
+      _ => &[],
+    };
+    let is_present = known.is_some_and(|known| !is_former(&known))
+      && !run.iter().any(|(index, _)| fresh.contains(index));
     let row = known.and_then(|known| view.facts.rows.get(known));
     let is_approved = row.is_some_and(|row| {
       let lines = run.iter().filter_map(|(index, _)| row.lines.get(*index));
@@ -68,6 +78,7 @@ impl Copy {
       lines: run.iter().map(|(index, _)| *index).collect(),
       line: first.number,
       is_approved,
+      is_present,
     })
   }
 

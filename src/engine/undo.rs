@@ -130,11 +130,12 @@ impl<F: Fs> Engine<F> {
             self.renew(&item.path)?;
             return Ok(Undone::TakenOut);
           }
-          Taken::Absent => {
-            is_absent = true;
-            break;
+          Taken::Absent => return self.waits(item),
+          Taken::Changed => {
+            if !item.awaited {
+              self.ledger.restored(&item.id)?;
+            }
           }
-          Taken::Changed => {}
         }
       }
       if !is_absent && self.files.stamp(&target)?.is_some() {
@@ -143,12 +144,22 @@ impl<F: Fs> Engine<F> {
     }
     let writing = self.files.lock()?;
     refuse_undone(&self.ledger, &now)?;
+    self.withdraw(&now, former, (by, reason))?;
+    drop(writing);
+    self.waits(item)
+  }
+
+  /// Withdraws the approval of a text that is in no file, under the write lock.
+  fn withdraw(
+    &mut self,
+    item: &Item,
+    former: State,
+    (by, reason): (&str, Option<&str>),
+  ) -> Result<(), EngineError> {
     if let Some(plain) = plain_of(&self.ledger, &item.id)? {
       self.decisions().undo_approval(item, &plain)?;
     }
-    self.undecide(item, (now.status, former), by, reason)?;
-    drop(writing);
-    self.waits(item)
+    self.undecide(item, (item.status, former), by, reason)
   }
 
   /// Takes the approved bytes of an item out of its file, if they are there.
@@ -173,7 +184,11 @@ impl<F: Fs> Engine<F> {
       return Ok(Taken::Changed);
     }
     let view = self.view_known(target, row.as_ref(), bytes)?;
-    let Some(copy) = Copy::find(&view, item, &plain) else { return Ok(Taken::Absent) };
+    let Some(copy) = Copy::find(&view, item, &plain) else {
+      // Under the same lock: the daemon restores an approved text that is awaited.
+      self.withdraw(item, former, (by, reason))?;
+      return Ok(Taken::Absent);
+    };
     let locked = Locked::new(&writing, leased);
     if !leased || !self.files.may_reshape(&target.root) {
       // At equal length, as it was taken out first. There are no markers to heed on such a file system.
@@ -196,6 +211,8 @@ impl<F: Fs> Engine<F> {
       before: &view.bytes,
       after: &new,
     };
+    // A process that dies before the decision is taken back leaves the text approved: it is restored again.
+    self.ledger.await_restore(&item.id)?;
     let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
     let mut edit = edit.begun(self, view.hash, &image)?;
     if edit.lease_again(self, MOMENT)? != Lease::Held {
@@ -209,7 +226,6 @@ impl<F: Fs> Engine<F> {
     };
     let versions = (view.hash, ContentHash::of(&new));
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
-    // Until here the text is approved, and a crash restores it.
     self.decisions().undo_approval(item, &plain)?;
     self.undecide(item, (item.status, former), by, reason)?;
     let seen = ScannedVersion::written(edit.stamp(), leased, started);

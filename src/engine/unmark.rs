@@ -42,7 +42,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     self.catch_up(target)?;
     let before = self.ledger.file(&path)?.and_then(|row| row.hash);
-    pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+    self.mark_reshape(target)?;
     // Markers wait for the sources of new text, and a person is waiting for the markers.
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
@@ -53,7 +53,7 @@ impl<F: Fs> Engine<F> {
         LazyOutcome::Busy => RETRY,
         LazyOutcome::Dirty => {
           self.catch_up(target)?;
-          pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+          self.mark_reshape(target)?;
           RETRY
         }
       };
@@ -81,6 +81,13 @@ impl<F: Fs> Engine<F> {
       (None, None) => Some("memfw does not know the file".to_owned()),
     };
     Ok(Remarked { changed: before != after, marks, placeholders, why })
+  }
+
+  /// Marks a file for its lazy pass. One that has begun before does not know what is wanted, and must not clear the
+  /// mark: so the write lock is held meanwhile.
+  fn mark_reshape(&mut self, target: &Target) -> Result<(), EngineError> {
+    let _writing = self.files.lock()?;
+    pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)
   }
 
   /// The number of memfw's comments in a file, and its placeholders.

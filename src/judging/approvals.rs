@@ -166,7 +166,7 @@ impl<'a> Approvals<'a> {
   /// Whether the file has as many copies of an approved text as were approved.
   pub fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, StoreError> {
     let count = placeholder::standing(bytes, plain).count();
-    Ok(count > 0 && count >= self.copies(item)?)
+    Ok(count > 0 && count >= self.copies(&item.path, item.hash)?)
   }
 
   /// The placeholders of approved items whose text was restored in this version; these are copies without a
@@ -209,9 +209,9 @@ impl<'a> Approvals<'a> {
   }
 
   /// How many copies of an approved text may be in its file: one for each time that it was approved.
-  pub fn copies(&self, item: &Item) -> Result<usize, StoreError> {
-    let filter = ItemFilter { statuses: vec![State::Approved], path: Some(item.path.clone()) };
-    let is_same = |other: &Item| other.hash == item.hash && !other.in_file;
+  pub fn copies(&self, path: &Path, hash: ContentHash) -> Result<usize, StoreError> {
+    let filter = ItemFilter { statuses: vec![State::Approved], path: Some(path.to_owned()) };
+    let is_same = |other: &Item| other.hash == hash && !other.in_file;
     Ok(self.ledger.items(&filter)?.iter().filter(|other| is_same(other)).count())
   }
 

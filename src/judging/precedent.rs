@@ -43,10 +43,15 @@ pub(super) fn precedent(
     return Ok(Precedent::Excused(exceptions, origin));
   }
   match ledger.existing_item(path, *hash, 0)? {
-    Some(found) if found.status.is_waiting() || found.status == State::Rejected => {
+    Some(found)
+      if found.status.is_waiting()
+        || found.status == State::Rejected
+        || ledger.has_part_out(&found.id)? =>
+    {
       let item = ledger.item(found.id.as_str())?;
       // A person's decision needs no equal context: the person has read these bytes.
-      let is_word = found.status == State::Rejected || item.codes.contains(&Code::ManualQuarantine);
+      let is_word = matches!(found.status, State::Rejected | State::Split)
+        || item.codes.contains(&Code::ManualQuarantine);
       let file = ledger.known_as(path)?;
       let is_here = found.context.is_none_or(|before| around().is_beside(&file, &before));
       let is_same =

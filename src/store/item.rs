@@ -113,6 +113,14 @@ macro_rules! items_out {
   };
 }
 
+/// The condition that a part of the item `whole` waits or was rejected.
+macro_rules! has_part_out {
+  () => {
+    "EXISTS (SELECT 1 FROM quarantine AS part
+       WHERE part.part_of = whole.id AND part.status IN ('quarantined', 'held', 'rejected'))"
+  };
+}
+
 impl Ledger {
   /// The items that a filter selects, oldest first.
   pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
@@ -120,15 +128,17 @@ impl Ledger {
     // SQLite has no array parameters, so the states are one string with separators.
     let statuses = (!words.is_empty()).then(|| format!(",{},", words.join(",")));
     self.read(|conn| {
+      let path = filter.path.as_deref().map(path_bytes);
+      // Without the alternative SQLite finds the items of a path by an index.
+      let of_path = if path.is_some() { "path = ?2" } else { "?2 IS NULL" };
       let sql = format!(
         "SELECT * FROM ({ITEMS})
-         WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND (?2 IS NULL OR path = ?2)
+         WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND {of_path}
            -- A block of a file that is gone needs no decision; `counts` does not count it either.
            AND (status <> 'flagged' OR path NOT IN (SELECT path FROM file WHERE status = 'missing'))
          ORDER BY quarantined_at, path, line, id"
       );
       let mut statement = conn.prepare_cached(&sql)?;
-      let path = filter.path.as_deref().map(path_bytes);
       let rows = statement.query_map(params![statuses, path], item_row)?;
       Ok(rows.collect::<Result<_, _>>()?)
     })
@@ -230,15 +240,28 @@ impl Ledger {
     })
   }
 
-  /// The hashes of the texts of a file that are in quarantine: they wait, or were rejected.
+  /// The hashes of the texts of a file that are in quarantine: they, or parts of them, wait or were rejected.
   pub fn hashes_out(&self, path: &Path) -> Result<HashSet<ContentHash>, StoreError> {
     self.read(|conn| {
-      let mut statement = conn.prepare_cached(
-        "SELECT hash FROM quarantine
-         WHERE path = ?1 AND status IN ('quarantined', 'held', 'rejected')",
-      )?;
+      let mut statement = conn.prepare_cached(concat!(
+        "SELECT hash FROM quarantine AS whole WHERE path = ?1
+         AND (status IN ('quarantined', 'held', 'rejected') OR status = 'split' AND ",
+        has_part_out!(),
+        ")"
+      ))?;
       let rows = statement.query_map([path_bytes(path)], |row| column::hash(row, 0))?;
       Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// Whether an item is divided, and a part of it waits or was rejected.
+  pub fn has_part_out(&self, id: &BlockId) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let sql = concat!(
+        "SELECT 1 FROM quarantine AS whole WHERE id = ?1 AND status = 'split' AND ",
+        has_part_out!()
+      );
+      Ok(conn.prepare_cached(sql)?.exists([id.as_str()])?)
     })
   }
 

@@ -450,8 +450,9 @@ fn span(conn: &Connection, file: i64, since: Micros) -> Result<Option<Span>, Fau
   let mut left = MAX_SAMPLED_BYTES;
   let sampled = (1..=SAMPLES).filter_map(|n| counted.get(counted.len() * n / (SAMPLES + 1)));
   let fits = |one: &&&Seen| {
-    left -= one.2;
-    left >= 0
+    let fits = one.2 <= left;
+    left -= if fits { one.2 } else { 0 };
+    fits
   };
   let between: Vec<ContentHash> = sampled.filter(fits).map(|one| one.1).collect();
   let ends = [counted.first().map(|one| one.1), largest.map(|one| one.1), oldest];
