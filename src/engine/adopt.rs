@@ -56,6 +56,8 @@ struct Read {
   treatment: Treatment,
   bytes: Vec<u8>,
   stamp: Stamp,
+  /// When it was read, at the earliest, in microseconds UTC.
+  at: i64,
 }
 
 /// The result of judging such a file.
@@ -90,7 +92,8 @@ impl<F: Fs> Engine<F> {
       let Some(target) = targets.get(read.index) else { continue };
       // Baseline blocks get no markers, so there is nothing to reshape. A change within one tick of
       // the file's clock leaves an equal stamp, so a young file is read again.
-      let due = Due { reshape: false, recheck: !read.stamp.is_settled(at) };
+      let recheck = !read.stamp.is_settled(read.at) || read.stamp.is_ahead(read.at);
+      let due = Due { reshape: false, recheck };
       scans.push(ScanRecord {
         path: &read.path,
         workspace: &target.root,
@@ -139,6 +142,7 @@ impl<F: Fs> Engine<F> {
         return Ok((index, reads));
       }
       let Some(path) = path else { continue };
+      let at = self.now();
       if let Some((text, stamp)) = self.files.glance(target, &rules) {
         // A large file is judged in slices that other work can interrupt.
         if self.judge.has_interrupt() && text.len() >= LARGE {
@@ -146,7 +150,7 @@ impl<F: Fs> Engine<F> {
         }
         bytes += text.len();
         let treatment = self.treatment(target);
-        reads.push(Read { index, path, treatment, bytes: text, stamp });
+        reads.push(Read { index, path, treatment, bytes: text, stamp, at });
       }
     }
     Ok((targets.len(), reads))

@@ -420,6 +420,7 @@ impl<F: Fs> Edit<'_, F, Followed> {
   pub(super) fn durable(self, engine: &mut Engine<F>, lease: Sync) -> Result<Durable, EngineError> {
     let Self { plan, file, step: Followed(ops), .. } = self;
     let stamp = file.stamp()?;
+    let stamped_at = engine.now();
     if lease == Sync::GiveBack {
       file.release();
     }
@@ -429,7 +430,7 @@ impl<F: Fs> Edit<'_, F, Followed> {
       return Err(error.into());
     }
     plan.hit(Step::AfterSync);
-    Ok(Durable { plan, ops, stamp })
+    Ok(Durable { plan, ops, stamp, stamped_at })
   }
 }
 
@@ -440,12 +441,18 @@ pub(super) struct Durable {
   plan: Plan,
   ops: Vec<OpId>,
   stamp: Stamp,
+  stamped_at: i64,
 }
 
 impl Durable {
   /// The stamp of the new bytes. A later comparison with it shows whether the file has changed.
   pub(super) const fn stamp(&self) -> Stamp {
     self.stamp
+  }
+
+  /// When that stamp was taken, in microseconds UTC.
+  pub(super) const fn stamped_at(&self) -> i64 {
+    self.stamped_at
   }
 
   /// Removes the edit from the journal: after the ledger has recorded the content of the file, or before a

@@ -158,7 +158,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Joined::Changed);
     };
     self.join_rows(item, parts, said)?;
-    let seen = ScannedVersion::written(edit.stamp(), leased, started);
+    let seen = ScannedVersion::written(&edit, leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Joined::Out)
   }

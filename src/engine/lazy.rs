@@ -167,10 +167,8 @@ impl<F: Fs> Engine<F> {
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region needs one step to become whole, and another to become compact.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    // The clock is read after the write. With an earlier time the stamp would be from the future, and
-    // count as settled.
     let at = self.now();
-    let due = Due { reshape: more, recheck: !stamp.is_settled(at) };
+    let due = Due { reshape: more, recheck: !stamp.is_settled(edit.stamped_at()) };
     // Questions that were due before are still due.
     let asked = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::ATTRIBUTE));
     let pending = due.pending() | asked;

@@ -64,6 +64,7 @@ impl<F: Fs> Engine<F> {
     // An operation in the journal describes the content only until the next edit.
     self.recover_file(&path)?;
     let stamp = self.files.stamp(target);
+    let stamped_at = self.now();
     let row = self.ledger.file(&path)?;
     let stamp = match stamp {
       Ok(Some(stamp)) => stamp,
@@ -96,11 +97,15 @@ impl<F: Fs> Engine<F> {
       // The file may have been linked or given to another user since.
       Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.files.rules()) {
         Ok(_) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
+        Err(refusal) => {
+          return self.refused(target, row.as_ref(), Some((&stamp, stamped_at)), refusal);
+        }
       },
       _ => match self.files.open(target)? {
         Ok(file) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
+        Err(refusal) => {
+          return self.refused(target, row.as_ref(), Some((&stamp, stamped_at)), refusal);
+        }
       },
     };
     let (leased, held_open) = match file.access() {
@@ -197,6 +202,7 @@ impl<F: Fs> Engine<F> {
     let started = self.clock.monotonic();
     let leased = locked.leased;
     let before = file.stamp()?;
+    let mut stamped_at = self.now();
     let bytes = file.read_all()?;
     let on_path = self.files.stamp(target)?;
     // The path was renamed over during the read: the new file counts.
@@ -223,7 +229,7 @@ impl<F: Fs> Engine<F> {
     }) {
       file.release();
       self.file_memory.release(target);
-      return self.same_version(target, row, &before, bytes);
+      return self.same_version(target, row, (&before, stamped_at), bytes);
     }
     let renamed;
     let row = if self.follow_rename(target, row, (hash, &bytes), &before)? {
@@ -286,7 +292,7 @@ impl<F: Fs> Engine<F> {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, ids, edit: written } => {
             self.exposures.push(self.files.since_change(&before, hint.waited));
-            stamp = written.stamp();
+            (stamp, stamped_at) = (written.stamp(), written.stamped_at());
             // The rest is judged again, because its rows describe the current version of the file.
             let row = self.ledger.file(&target.path())?;
             let origin = view.origin.clone();
@@ -307,7 +313,8 @@ impl<F: Fs> Engine<F> {
     file.release();
     let pending = row.map_or(Pending::NONE, |row| row.pending);
     let waited = hint.waited;
-    let seen = ScannedVersion { leased, stamp, age, adopting, started, waited, pending };
+    let seen =
+      ScannedVersion { leased, stamp, stamped_at, age, adopting, started, waited, pending };
     let outcome = self.record(target, file, &view, &seen)?;
     if let Some(edit) = edit {
       edit.finish(self)?;
@@ -345,7 +352,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: &FileRow,
-    stamp: &Stamp,
+    (stamp, stamped_at): (&Stamp, i64),
     bytes: Vec<u8>,
   ) -> Result<Outcome, EngineError> {
     // Without a stamp the ledger may be of an older version.
@@ -357,8 +364,9 @@ impl<F: Fs> Engine<F> {
       self.ledger.complete_hashes(row.id, &whole_hashes(&read.document))?;
     }
     let at = self.now();
-    let due =
-      Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
+    let (reshape, recheck) =
+      (row.pending.contains(Pending::RESHAPE), !stamp.is_settled(stamped_at));
+    let due = Due { reshape, recheck };
     let stamp = super::stamp_row(stamp);
     // Questions to the records remain due.
     let asked = row.pending.and(Pending::ATTRIBUTE);
@@ -392,7 +400,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    stamp: Option<&Stamp>,
+    stamp: Option<(&Stamp, i64)>,
     refusal: OpenError,
   ) -> Result<Outcome, EngineError> {
     if matches!(refusal.refusal, Refusal::Absent) {
@@ -412,7 +420,7 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::Open(refusal));
     }
     // The stamp may be of another file than the one that was refused.
-    if let Some(stamp) = stamp
+    if let Some((stamp, _)) = stamp
       && self.files.stamp(target)? != Some(*stamp)
     {
       return Ok(Outcome::Changed);
@@ -424,8 +432,8 @@ impl<F: Fs> Engine<F> {
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
     match stamp {
-      Some(stamp) => {
-        let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+      Some((stamp, stamped_at)) => {
+        let due = Due { reshape: false, recheck: !stamp.is_settled(stamped_at) };
         let stamp = super::stamp_row(stamp);
         self.ledger.set_seen(&path, (stamp, None), (Pending::ALL, due.pending()), at)?;
       }

@@ -351,7 +351,7 @@ impl<F: Fs> Engine<F> {
     let Some(edit) = edit.on_path(self)? else { return Ok(None) };
     let edit = edit.followed(self, Some((version, ContentHash::of(&restore.new))))?;
     let edit = edit.durable(self, Sync::GiveBack)?;
-    let seen = ScannedVersion::written(edit.stamp(), leased, self.clock.monotonic());
+    let seen = ScannedVersion::written(&edit, leased, self.clock.monotonic());
     let origin = Origin::of_item(item).with_request(&self.ledger);
     let restored = RestoredText { span: restore.span(&plain), origin };
     // The version is recorded under the write lock, before any other pass over the file.

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target, degraded,
+  edit::Durable,
   event::adopted,
   pending,
   scoring::{MOST_BYTES, MOST_TEXTS},
@@ -33,7 +34,16 @@ impl<F: Fs> Engine<F> {
     view: &View,
     seen: &ScannedVersion,
   ) -> Result<Outcome, EngineError> {
-    let ScannedVersion { leased, stamp, age, adopting, started, waited, pending: known } = *seen;
+    let ScannedVersion {
+      leased,
+      stamp,
+      stamped_at,
+      age,
+      adopting,
+      started,
+      waited,
+      pending: known,
+    } = *seen;
     let at = self.now();
     let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -72,7 +82,7 @@ impl<F: Fs> Engine<F> {
       reshape.is_some() || (writable && self.approvals().has_returned(&path, &view.document)?);
     // If the clock was set back since the read, the stamp only seems to be old enough.
     let was_set_back = age.is_some() && stamp.is_ahead(at);
-    let due = Due { reshape: reshape_due, recheck: was_set_back || !stamp.is_settled(at) };
+    let due = Due { reshape: reshape_due, recheck: was_set_back || !stamp.is_settled(stamped_at) };
     let event_rows: Vec<_> = events.iter().map(|event| event.row_in(took_ms)).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
@@ -200,8 +210,11 @@ pub(super) fn block_events(
 pub(super) struct ScannedVersion {
   /// Whether a lease was held.
   pub leased: bool,
-  /// The stamp, taken after memfw's last write.
+  /// The stamp, taken before the content was read, or after memfw's last write.
   pub stamp: Stamp,
+  /// When it was taken, in microseconds UTC. The content may have changed since then in the same step of the file's
+  /// times, however long ago that is when the version is recorded.
+  pub stamped_at: i64,
   /// How long ago the file had changed when it was read; `None` if its stamp was from the future.
   pub age: Option<Duration>,
   /// Whether the content is the baseline.
@@ -216,9 +229,10 @@ pub(super) struct ScannedVersion {
 
 impl ScannedVersion {
   /// A version that memfw has just written.
-  pub(super) const fn written(stamp: Stamp, leased: bool, started: Duration) -> Self {
+  pub(super) const fn written(edit: &Durable, leased: bool, started: Duration) -> Self {
+    let (stamp, stamped_at) = (edit.stamp(), edit.stamped_at());
     let (age, adopting, waited) = (None, false, Duration::ZERO);
     // It was written under the write lock, under which decisions are made.
-    Self { leased, stamp, age, adopting, started, waited, pending: Pending::ALL }
+    Self { leased, stamp, stamped_at, age, adopting, started, waited, pending: Pending::ALL }
   }
 }

@@ -202,7 +202,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     let Some(edit) = edit.replaced(self, replacement, view.hash)? else { return Ok(false) };
-    let seen = ScannedVersion::written(edit.stamp(), leased, self.clock.monotonic());
+    let seen = ScannedVersion::written(&edit, leased, self.clock.monotonic());
     let origin = Origin::of_item(&item).with_request(&self.ledger);
     let restored = RestoredText { span: restore.offset..restore.offset + after.len(), origin };
     let row = self.ledger.file(&item.path)?;

@@ -228,7 +228,7 @@ impl<F: Fs> Engine<F> {
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
     self.decisions().undo_approval(item, &plain)?;
     self.undecide(item, (item.status, former), by, reason)?;
-    let seen = ScannedVersion::written(edit.stamp(), leased, started);
+    let seen = ScannedVersion::written(&edit, leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Taken::Out)
   }
