@@ -208,7 +208,7 @@ fn a_screen_follows_the_size_of_its_terminal() {
 #[test]
 fn a_signal_ends_the_screen_and_the_terminal_is_as_it_was() {
   let (guarded, ids) = guarded(1);
-  for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+  for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
     let Some(mut terminal) = guarded.on_terminal("xterm", &["top"]) else { return };
     terminal.expect(&ids[0]);
     terminal.signal(signal);

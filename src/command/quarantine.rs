@@ -51,7 +51,7 @@ use decide::add;
 pub(super) use decide::{Done, approve, reject, take_back};
 pub(super) use filter::{FilterArgs, Unless};
 pub(super) use in_file::FlaggedTexts;
-pub(super) use list::{strongest, words};
+pub(super) use list::{code_words, state_words, strongest, words};
 pub(super) use loss::extent;
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
@@ -191,7 +191,7 @@ fn print(
   out.line(&format!(
     "{}  {}",
     out.paint(Style::Bold, item.id.as_str()),
-    out.paint(status, item.status.as_str())
+    out.paint(status, list::state_words(item))
   ))?;
   out.line(&format!("  from    {}:{}", terminal(shown(&item.path)), item.line))?;
   out.line(&format!(

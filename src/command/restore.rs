@@ -17,6 +17,7 @@ use crate::{
   files::RealFs,
   memory::{BlockId, ContentHash},
   os::{Clock as _, SystemClock, clock::deadline},
+  plural::choose,
   store::{Ledger, Version},
   terminal::{
     diff::{Change, DiffLine, counts, unified},
@@ -344,8 +345,9 @@ fn bring_back(
     out.note("  the file was missing and was created; only its owner may read it")?;
   }
   if !quarantined.is_empty() {
-    let what = count(quarantined.len() as u64, "block");
-    out.line(&format!("  {what} of it was taken out again: memfw list"))?;
+    let n = quarantined.len() as u64;
+    let (what, were) = (count(n, "block"), choose(n, "was", "were"));
+    out.line(&format!("  {what} of it {were} taken out again: memfw list"))?;
   }
   if let Some(before) = before {
     out.note(&format!("  undo: memfw restore {path} --at {}", short(before)))?;

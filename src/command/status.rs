@@ -312,7 +312,9 @@ impl StatusReport {
       out.line(&format!("              {}", terminal(&room.file_system)))?;
     }
     out.line(&self.extent())?;
-    out.line(&self.waiting(context, ": memfw review"))?;
+    // A review has no losses.
+    let is_only = self.losses.n_waiting == self.n_open();
+    out.line(&self.waiting(context, if is_only { ": memfw list" } else { ": memfw review" }))?;
     if self.n_awaited > 0 {
       let n = self.n_awaited;
       out.line(&format!("  approved    {n} not restored yet: memfw list"))?;

@@ -237,6 +237,9 @@ fn decided(done: &Done, subject: &Subject, file: &str) -> String {
     (Subject::Loss(_), "rejected", _) => format!("{id}: rejected, {file} is as before the loss"),
     (Subject::Loss(_), ..) => format!("{id}: undone, the loss in {file} waits for you again"),
     (_, "approved", "in-place") => format!("{id}: approved, it stays in {file}"),
+    (_, "approved", "next-write") => {
+      format!("{id}: approved, the next write of this text to {file} goes through")
+    }
     (_, "approved", "appended") => format!("{id}: approved, and added at the end of {file}"),
     (_, "approved", _) => format!("{id}: approved, back in {file}"),
     (_, "rejected", _) => format!("{id}: rejected"),

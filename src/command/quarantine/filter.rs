@@ -174,7 +174,8 @@ pub(super) fn chosen(
   }
 }
 
-/// Items like [`chosen`], for a command that changes them: a person must have said which.
+/// Items like [`chosen`], for a command that changes them: a person must have said which. A filter chooses no text that
+/// is approved and only not back yet.
 pub(super) fn chosen_to_change(
   ledger: &Ledger,
   names: &[String],
@@ -186,7 +187,8 @@ pub(super) fn chosen_to_change(
         .hint("name items, or choose them: `--file`, `--code`, `--source`"),
     );
   }
-  let items = chosen(ledger, names, filter, Unless::Out)?;
+  let mut items = chosen(ledger, names, filter, Unless::Out)?;
+  items.retain(|item| !names.is_empty() || !item.awaited);
   if items.is_empty() {
     return Err(Failure::unavailable("no item is like that").hint("`memfw list` shows what waits"));
   }

@@ -89,7 +89,9 @@ pub(super) fn nothing(
   } else if let Some(ledger) = context.ledger_to_read()? {
     let all = FilterArgs::default();
     let losses = if unless == Unless::Open { all.losses(&ledger)?.len() } else { 0 };
-    match (all.items(&ledger, unless)?.len() + losses) as u64 {
+    let items = all.items(&ledger, unless)?;
+    // What is approved and not back yet is decided.
+    match (items.iter().filter(|item| !item.awaited).count() + losses) as u64 {
       _ if filter.is_empty() => "nothing waits for you".to_owned(),
       0 => "no item fits these options, and nothing waits for you".to_owned(),
       n => {
@@ -182,11 +184,7 @@ fn table(
     let item = row.item;
     let mut cells = vec![Cell::styled(item.id.as_str(), Style::Cyan)];
     if is_mixed {
-      cells.push(Cell::from(if item.awaited {
-        "approved, not back"
-      } else {
-        item.status.as_str()
-      }));
+      cells.push(Cell::from(state_words(item)));
     }
     cells.extend([
       Cell::from(why(row)),
@@ -210,12 +208,24 @@ fn table(
 }
 
 fn why(row: &Row<'_>) -> String {
-  let code = row.code.map(Code::as_str).unwrap_or_default();
-  match (row.n, row.item.codes.len()) {
-    (1, 0 | 1) => code.to_owned(),
-    (1, more) => format!("{code} +{}", more - 1),
-    (n, _) => format!("{n} × {code}"),
+  match row.n {
+    1 => code_words(row.item, row.code),
+    n => format!("{n} × {}", row.code.map(Code::as_str).unwrap_or_default()),
   }
+}
+
+/// A code of an item, and how many more there are.
+pub(in crate::command) fn code_words(item: &Item, code: Option<Code>) -> String {
+  let code = code.map(Code::as_str).unwrap_or_default();
+  match item.codes.len() {
+    0 | 1 => code.to_owned(),
+    n => format!("{code} +{}", n - 1),
+  }
+}
+
+/// The state of an item; of an approved one also that its text is not in its file yet.
+pub(in crate::command) fn state_words(item: &Item) -> &'static str {
+  if item.awaited { "approved, not back" } else { item.status.as_str() }
 }
 
 fn place(row: &Row<'_>, directory: &Path) -> String {

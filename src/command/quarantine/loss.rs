@@ -13,6 +13,7 @@ use crate::{
   files::RealFs,
   memory::ContentHash,
   os::{Clock as _, SystemClock, clock::deadline},
+  plural::choose,
   store::{Ledger, Loss, StoreError},
   terminal::{
     diff::{Change, DiffLine, unified},
@@ -155,7 +156,7 @@ pub(super) fn reject(
   let (loss, restored) = engine.reject_loss(loss, word.by, word.reason)?;
   let again = match restored.quarantined.len() as u64 {
     0 => String::new(),
-    n => format!("; {} of it was taken out again", count(n, "block")),
+    n => format!("; {} of it {} taken out again", count(n, "block"), choose(n, "was", "were")),
   };
   let path = terminal(shown(&loss.path));
   let line = format!("{}: rejected, {path} is as before the loss{again}", loss.id);

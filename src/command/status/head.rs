@@ -45,9 +45,6 @@ impl StatusReport {
 
   /// What waits for a person.
   pub(in crate::command) fn waiting(&self, context: &Context, next: &str) -> String {
-    // A review has no losses.
-    let is_only = self.losses.n_waiting == self.n_open() && !next.is_empty();
-    let next = if is_only { ": memfw list" } else { next };
     let waiting = self.waiting_words().map_or_else(
       || "nothing".to_owned(),
       |words| context.out.paint(Style::Yellow, &format!("{words}{next}")),

@@ -261,6 +261,8 @@ impl<'o> OtherScreen<'o> {
     IS_SHOWN.store(true, Ordering::SeqCst);
     let screen = Self(out);
     out.text(ENTER)?;
+    // A panic leaves the screen at once, and must not come before it.
+    out.flush()?;
     Ok(screen)
   }
 }

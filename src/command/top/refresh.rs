@@ -9,7 +9,7 @@ use super::view::{Day, EventLine, SourceLine, View, WaitingItem};
 use crate::{
   app::context::Context,
   command::{
-    quarantine::{FilterArgs, FlaggedTexts, Unless, extent, strongest, words},
+    quarantine::{FilterArgs, FlaggedTexts, Unless, code_words, extent, strongest, words},
     shared::figures::outcomes,
     status,
   },
@@ -171,14 +171,10 @@ impl<'c> Refresh<'c> {
 }
 
 fn of_item(item: &Item, at: i64, words: String, places: &Places<'_>) -> WaitingItem {
-  let code = strongest(item).map_or("", Code::as_str);
   WaitingItem {
     id: item.id.clone(),
     is_loss: false,
-    why: match item.codes.len() {
-      0 | 1 => code.to_owned(),
-      n => format!("{code} +{}", n - 1),
-    },
+    why: code_words(item, strongest(item)),
     place: format!("{}:{}", places.shown(&item.path), item.line),
     source: item.source.as_str().to_owned(),
     status: item.status.as_str(),

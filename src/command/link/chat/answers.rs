@@ -8,7 +8,7 @@ use super::{Answered, subject::Subject};
 use crate::{
   app::context::Context,
   command::{
-    quarantine::{FilterArgs, Unless, extent, strongest},
+    quarantine::{FilterArgs, Unless, extent, state_words, strongest},
     shared::finding,
     status::report,
   },
@@ -56,13 +56,18 @@ pub(super) fn list(context: &Context) -> Result<Answered, Failure> {
   if items.is_empty() && losses.is_empty() {
     return Ok("nothing waits for you".to_owned().into());
   }
-  let n = (items.len() + losses.len()) as u64;
+  // What is approved and not back yet is decided.
+  let n = (items.iter().filter(|item| !item.awaited).count() + losses.len()) as u64;
   let mut lines = vec![format!("{} {} for you", count(n, "item"), choose(n, "waits", "wait"))];
   for item in items.iter().take(MAX_ROWS) {
     let code = strongest(item).map_or("no code", Code::as_str);
     let file = file_name(&ledger, &item.path)?;
-    let state = state(item);
-    lines.push(format!("{} {state}: {code}, {file}, {}", item.id, whence(&ledger, item)));
+    lines.push(format!(
+      "{} {}: {code}, {file}, {}",
+      item.id,
+      state_words(item),
+      whence(&ledger, item)
+    ));
   }
   if items.len() > MAX_ROWS {
     lines.push(format!("and {} more: `memfw list` in a terminal", items.len() - MAX_ROWS));
@@ -94,7 +99,7 @@ fn show_item(ledger: &Ledger, item: &Item) -> Result<Answered, Failure> {
   let since = time::short(item.quarantined_at, SystemClock.now());
   let codes: Vec<&str> = item.codes.iter().map(|code| code.as_str()).collect();
   let mut lines = vec![
-    format!("{}: {}, since {since}", item.id, state(item)),
+    format!("{}: {}, since {since}", item.id, state_words(item)),
     format!("file: {}, line {}", file_name(ledger, &item.path)?, item.line),
     format!("{}, {}, {}", whence(ledger, item), item.trust, item.attestation),
     format!("codes: {}", if codes.is_empty() { "none".to_owned() } else { codes.join(", ") }),
@@ -157,7 +162,7 @@ pub(super) fn why(ledger: &Ledger, id: &str) -> Result<Answered, Failure> {
   let mut lines = vec![format!(
     "{}: {}, score {:.2}, {}, {}",
     item.id,
-    state(&item),
+    state_words(&item),
     item.score,
     whence(ledger, &item),
     item.trust
@@ -172,10 +177,6 @@ pub(super) fn why(ledger: &Ledger, id: &str) -> Result<Answered, Failure> {
   }
   lines.push(format!("more: `memfw explain {}` in a terminal", item.id));
   Ok(lines.join("\n").into())
-}
-
-fn state(item: &Item) -> &'static str {
-  if item.awaited { "approved, not back yet" } else { item.status.as_str() }
 }
 
 /// Where a text came from, by the label of its source; a chat makes no link of it.

@@ -61,7 +61,7 @@ pub struct Keyboard {
 /// The state for reading single keys.
 pub struct Keys {
   runtime: Runtime,
-  ends: [Signal; 3],
+  ends: [Signal; 4],
   /// The process continues after a stop, in which another program may have changed the terminal's mode.
   goes_on: Signal,
   resized: Signal,
@@ -129,6 +129,7 @@ impl Keys {
       signal(SignalKind::interrupt())?,
       signal(SignalKind::terminate())?,
       signal(SignalKind::hangup())?,
+      signal(SignalKind::quit())?,
     ];
     let goes_on = signal(SignalKind::from_raw(libc::SIGCONT))?;
     let resized = signal(SignalKind::window_change())?;
@@ -164,7 +165,7 @@ impl Keys {
 
   /// Waits for input or a signal, and no longer than this.
   pub fn wait_for(&mut self, raw: Option<&Raw>, patience: Option<Duration>) -> io::Result<Waited> {
-    let Self { runtime, ends: [interrupt, terminate, hangup], goes_on, resized } = self;
+    let Self { runtime, ends: [interrupt, terminate, hangup, quit], goes_on, resized } = self;
     runtime.block_on(async {
       // The replacement is unsafe, for types whose descriptor may change; this type's cannot.
       #[expect(deprecated, reason = "the only form that safe code can call")]
@@ -180,6 +181,7 @@ impl Keys {
         _ = interrupt.recv() => Ok(Waited::End),
         _ = terminate.recv() => Ok(Waited::End),
         _ = hangup.recv() => Ok(Waited::End),
+        _ = quit.recv() => Ok(Waited::End),
         _ = goes_on.recv() => {
           if let Some(raw) = raw {
             raw.again()?;

@@ -40,7 +40,7 @@ use keyboard::{Keyboard, Typed};
 use screen::Look;
 use session::{Act, Became, Like, Session, Step, Wants};
 
-/// `memfw review` and `memfw review`
+/// `memfw review` and `memfw quarantine review`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw review --file MEMORY.md")]
 pub struct ReviewArgs {
@@ -76,8 +76,9 @@ fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failu
     return if args.items.is_empty() { Ok(vec![]) } else { context.ledger().map(|_| vec![]) };
   };
   let items = chosen(&ledger, &args.items, &args.filter, Unless::Open)?;
-  // Text that is approved and not back yet is decided.
-  Ok(items.into_iter().filter(|item| !item.awaited).map(|item| item.id).collect())
+  // Text that is approved and not back yet is decided. That of a named item is told.
+  let waits = |item: &Item| !args.items.is_empty() || !item.awaited;
+  Ok(items.into_iter().filter(waits).map(|item| item.id).collect())
 }
 
 fn unreadable(error: std::io::Error) -> Failure {

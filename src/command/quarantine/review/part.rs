@@ -4,7 +4,7 @@
 use super::{super::parts::numbered, card::Card, screen::Look};
 use crate::{
   memory::parts::{Numbers, Undivided, Unit, divide},
-  terminal::output::Style,
+  terminal::{escape::terminal, output::Style},
 };
 
 /// The most rows of a text that are shown.
@@ -41,7 +41,8 @@ pub fn answer(card: &Card, unit: Unit, line: &str, look: Look) -> Result<Answer,
   }
   let text = card.text.as_deref().unwrap_or_default();
   let word = unit.as_str();
-  let numbers: Numbers = line.parse().map_err(|error| format!("`{line}` is {error}"))?;
+  let numbers: Numbers =
+    line.parse().map_err(|error| format!("`{}` is {error}", terminal(line)))?;
   match divide(text, unit, &numbers) {
     Ok(_) => {}
     Err(Undivided::NoSuch { number, .. }) => return Err(format!("there is no {word} {number}")),
