@@ -107,22 +107,15 @@ pub(super) fn parts<'a>(
     // Likely ends first: the whole run, then the lines that were written at one time.
     let ends = [rest.len(), written].into_iter().chain((1..=rest.len().min(MAX_LINES)).rev());
     let mut found = None;
-    for end in ends {
+    'ends: for end in ends {
       let Some(mut one) = rest.get(..end).and_then(|lines| part(lines, true)) else { continue };
       let whole = text(file, &one.span, &holes);
-      if is_known(&whole)? {
-        found = Some(one);
-        break;
-      }
-      for bare in without_fill(&whole) {
-        if is_known(bare)? {
-          one.hashes = hashes(bare);
+      for text in std::iter::once(&whole[..]).chain(without_fill(&whole)) {
+        if is_known(text)? {
+          one.hashes = hashes(text);
           found = Some(one);
-          break;
+          break 'ends;
         }
-      }
-      if found.is_some() {
-        break;
       }
     }
     let length = found.as_ref().map_or(1, |one| one.lines.len());
