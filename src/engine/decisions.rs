@@ -49,6 +49,24 @@ pub struct Approval<'a> {
   pub at_end: bool,
 }
 
+/// The contexts that an approval is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contexts<'a> {
+  /// That of the text.
+  pub own: ContentHash,
+  /// Those of the lines of which the text is a part, with the hashes of the lines: they are approved with it.
+  pub lines: &'a [(ContentHash, ContentHash)],
+  /// The new ones of the approved texts beside it, with the hashes of these texts.
+  pub beside: &'a [(ContentHash, ContentHash)],
+}
+
+impl Contexts<'_> {
+  /// The context of the text alone.
+  pub(super) const fn own(own: ContentHash) -> Self {
+    Self { own, lines: &[], beside: &[] }
+  }
+}
+
 /// Decisions at one time.
 pub struct Decisions<'a> {
   pub(super) ledger: &'a mut Ledger,
@@ -65,15 +83,15 @@ impl Decisions<'_> {
     approval: Approval<'_>,
     (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
-    self.approve(item, &[(item.hash, context)], approval, placed)
+    self.approve(item, &[(item.hash, context)], &[], (approval, placed))
   }
 
   fn approve(
     &mut self,
     item: &Item,
     texts: &[(ContentHash, ContentHash)],
-    approval: Approval<'_>,
-    placed: Placed,
+    beside: &[(ContentHash, ContentHash)],
+    (approval, placed): (Approval<'_>, Placed),
   ) -> Result<(), EngineError> {
     let Approval { by, reason, until, .. } = approval;
     let event = Event::new(EventKind::Approved)
@@ -88,25 +106,25 @@ impl Decisions<'_> {
         Placed::NextWrite => format!("for the next write, {}", by_whom(by, reason)),
       });
     let reason = reason.unwrap_or_default();
-    let approval = NewApproval { by, reason, codes: &item.codes, at: self.at, until };
+    let approval = NewApproval { by, reason, codes: &item.codes, at: self.at, until, beside };
     self.ledger.approve(&item.id, item.status, texts, &approval, &[event.row()])?;
     event.log(None);
     Ok(())
   }
 
-  /// Makes an approval durable, also for the text with other line ends; and with it that of the `lines` of which the
-  /// text is a part, as hashes with their contexts.
+  /// Makes an approval durable, also for the text with other line ends.
   pub(super) fn excuse_also(
     &mut self,
     item: &Item,
     plain: &[u8],
     word: Approval<'_>,
-    (placed, context): (Placed, ContentHash),
-    lines: &[(ContentHash, ContentHash)],
+    placed: Placed,
+    contexts: Contexts<'_>,
   ) -> Result<(), EngineError> {
+    let Contexts { own, lines, beside } = contexts;
     // A sync program may save the file with other line ends.
-    let own = [(item.hash, context), (line::norm_hash(plain), context)];
-    self.approve(item, &[&own, lines].concat(), word, placed)
+    let own = [(item.hash, own), (line::norm_hash(plain), own)];
+    self.approve(item, &[&own, lines].concat(), beside, (word, placed))
   }
 
   /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.

@@ -110,10 +110,12 @@ pub(super) struct Edit<'e, F: Fs, S> {
   step: S,
 }
 
-/// The result of an edit that changes the length of a file.
+/// The result of an attempt to write an edit.
 pub(super) enum Rewritten<E> {
   /// The edit was written.
   Done(E),
+  /// Another program has the file open. Nothing was written, and the journal has forgotten the edit.
+  Busy,
   /// The content is not the one that the edit is based on. Nothing was written, and the journal has
   /// forgotten the edit.
   Changed,
@@ -121,29 +123,43 @@ pub(super) enum Rewritten<E> {
   Failed(FsError),
 }
 
-/// A change of one part of a file: in place if the part keeps its length, otherwise by a change of length.
+impl<E> Rewritten<E> {
+  /// The edit, if it was written; `None` if other programs use the file.
+  pub(super) fn done(self) -> Result<Option<E>, EngineError> {
+    match self {
+      Self::Done(edit) => Ok(Some(edit)),
+      Self::Busy | Self::Changed => Ok(None),
+      Self::Failed(error) => Err(error.into()),
+    }
+  }
+}
+
+/// A new content of a file, which is written only over the content that it is based on.
 pub(super) struct Replacement<'r> {
-  /// The content of the file.
-  pub before: &'r [u8],
+  /// The content of the file, and its hash.
+  pub before: (&'r [u8], ContentHash),
   /// Its new content.
   pub after: &'r [u8],
-  /// The part.
-  pub part: Change<'r>,
+  /// The only part that differs, if it is known. It is overwritten in place if it keeps its length.
+  pub part: Option<Change<'r>>,
 }
 
 impl<'r> Replacement<'r> {
-  /// Whether the part keeps its length.
-  pub(super) const fn is_in_place(&self) -> bool {
-    self.part.expected.len() == self.part.replacement.len()
+  /// The part, if it keeps its length.
+  fn in_place(&self) -> Option<Change<'r>> {
+    self.part.filter(|part| part.expected.len() == part.replacement.len())
+  }
+
+  /// Whether no text is shifted.
+  pub(super) fn is_in_place(&self) -> bool {
+    self.in_place().is_some()
   }
 
   /// The operation for the journal.
-  pub(super) fn op(&self, path: &'r Path, stamp: &Stamp) -> NewOp<'r> {
-    let part = &self.part;
-    let (kind, offset, before, after) = if self.is_in_place() {
-      (OpKind::Redact, part.offset, part.expected, part.replacement)
-    } else {
-      (OpKind::Reshape, 0, self.before, self.after)
+  fn op<'o>(&'o self, path: &'o Path, stamp: &Stamp) -> NewOp<'o> {
+    let (kind, offset, before, after) = match self.in_place() {
+      Some(part) => (OpKind::Restore, part.offset, part.expected, part.replacement),
+      None => (OpKind::Reshape, 0, self.before.0, self.after),
     };
     NewOp { kind, path, dev: stamp.dev, ino: stamp.ino, offset, before, after }
   }
@@ -162,11 +178,6 @@ impl<'e, F: Fs, S> Edit<'e, F, S> {
   fn at<T>(self, step: impl FnOnce(S) -> T) -> Edit<'e, F, T> {
     let Self { plan, locked, target, file, step: old } = self;
     Edit { plan, locked, target, file, step: step(old) }
-  }
-
-  /// The file, for reading.
-  pub(super) fn file(&self) -> &F::File {
-    self.file
   }
 }
 
@@ -204,23 +215,54 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
     Ok(Some(self.at(|Leased| Journalled(ops))))
   }
 
-  /// Makes an edit durable that is one operation and always needed.
-  pub(super) fn begun(
+  /// Journals a new content, and writes it if the file still has the old one.
+  ///
+  /// `decide` makes the decision durable that the edit carries out: after the journal, and before anything is
+  /// written. `patience` limits the wait for another program that has opened the file meanwhile.
+  pub(super) fn replaced(
     mut self,
     engine: &mut Engine<F>,
-    version: ContentHash,
-    op: &NewOp<'_>,
-  ) -> Result<Edit<'e, F, Journalled>, EngineError> {
+    what: &Replacement<'_>,
+    patience: Duration,
+    decide: impl FnOnce(&mut Engine<F>) -> Result<(), EngineError>,
+  ) -> Result<Rewritten<Edit<'e, F, Written>>, EngineError> {
+    let (before, version) = what.before;
     self.give_way(engine, version);
     self.plan.hit(Step::BeforeJournal);
-    let at = engine.now();
-    let op = engine.ledger.begin(op, at)?;
+    let (path, stamp, at) = (self.target.path(), self.file.stamp()?, engine.now());
+    let op = engine.ledger.begin(&what.op(&path, &stamp), at)?;
     self.plan.hit(Step::AfterJournal);
-    Ok(self.at(|Leased| Journalled(vec![op])))
+    let mut edit = self.at(|Leased| Journalled(vec![op]));
+    decide(engine)?;
+    let leased = edit.locked.leased;
+    if leased && edit.lease_again(engine, patience)? != Lease::Held {
+      edit.given_up(engine)?;
+      return Ok(Rewritten::Busy);
+    }
+    match what.in_place() {
+      // The caller records the whole version, so all of it must be unchanged.
+      Some(_) if leased && edit.file.read_all()? != before => {
+        edit.given_up(engine)?;
+        Ok(Rewritten::Changed)
+      }
+      Some(part) => {
+        engine.ledger.check_place()?;
+        let (edit, done) = edit.overwrite(&[part])?;
+        let edit = if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(engine)? };
+        Ok(edit.map_or(Rewritten::Changed, Rewritten::Done))
+      }
+      None if leased => edit.reshape(engine, before, what.after),
+      None => edit.append(engine, before, what.after),
+    }
   }
 }
 
 impl<'e, F: Fs> Edit<'e, F, Journalled> {
+  /// The file, for reading.
+  pub(super) fn file(&self) -> &F::File {
+    self.file
+  }
+
   /// An interrupted edit, which is in the journal already.
   pub(super) fn resumed(
     locked: Locked<'e>,
@@ -260,7 +302,7 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
   }
 
   /// Replaces the content `base` by `new`, under a lease.
-  pub(super) fn reshape(
+  fn reshape(
     self,
     engine: &mut Engine<F>,
     base: &[u8],
@@ -286,31 +328,8 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok(failed.map_or(Rewritten::Changed, Rewritten::Failed))
   }
 
-  /// Writes a replacement, and waits for the disk; `None` if another program has written the file meanwhile.
-  pub(super) fn replaced(
-    self,
-    engine: &mut Engine<F>,
-    what: Replacement<'_>,
-    version: ContentHash,
-  ) -> Result<Option<Durable>, EngineError> {
-    let new = ContentHash::of(what.after);
-    let written = if what.is_in_place() {
-      engine.ledger.check_place()?;
-      let (edit, done) = self.overwrite(&[what.part])?;
-      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(engine)? }
-    } else {
-      match self.reshape(engine, what.before, what.after)? {
-        Rewritten::Done(edit) => Some(edit),
-        Rewritten::Changed => None,
-        Rewritten::Failed(error) => return Err(error.into()),
-      }
-    };
-    let Some(edit) = written else { return Ok(None) };
-    edit.landed(engine, (version, new))
-  }
-
   /// Appends the part of `new` after `base` to a file whose content is still `base`. Needs no lease.
-  pub(super) fn append(
+  fn append(
     self,
     engine: &mut Engine<F>,
     base: &[u8],

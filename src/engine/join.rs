@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::{by_whom, refuse_undone},
-  edit::{Durable, Edit, Lease, Locked, Replacement},
+  edit::{Durable, Edit, Locked, Replacement},
   event::shown,
   pending::{self, target_of},
   pieces::forms_of,
@@ -142,21 +142,15 @@ impl<F: Fs> Engine<F> {
     let tail = view.bytes.get(span.end..).unwrap_or_default();
     let new = [head, &after, tail].concat();
     let part = Change { offset: span.start as u64, expected: before, replacement: &after };
-    let replacement = Replacement { before: &view.bytes, after: &new, part };
-    let op = replacement.op(&item.path, &file.stamp()?);
+    let replacement =
+      Replacement { before: (&view.bytes, view.hash), after: &new, part: Some(part) };
     let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
     // A process that dies before the ledger joins the parts leaves them approved: they are restored again.
     self.ledger.await_restore(&item.id)?;
-    let mut edit = edit.begun(self, view.hash, &op)?;
-    if leased
-      && (edit.lease_again(self, MOMENT)? != Lease::Held || edit.file().read_all()? != **view.bytes)
-    {
-      edit.given_up(self)?;
-      return Ok(Joined::Changed);
-    }
-    let Some(edit) = edit.replaced(self, replacement, view.hash)? else {
-      return Ok(Joined::Changed);
-    };
+    let written = edit.replaced(self, &replacement, MOMENT, |_| Ok(()))?;
+    let Some(edit) = written.done()? else { return Ok(Joined::Changed) };
+    let versions = (view.hash, ContentHash::of(&new));
+    let Some(edit) = edit.landed(self, versions)? else { return Ok(Joined::Changed) };
     self.join_rows(item, parts, said)?;
     let seen = ScannedVersion::written(&edit, leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;

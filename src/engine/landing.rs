@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::{Engine, EngineError, Target, decisions::Placed, event::shown, pieces::forms_of};
 use crate::{
-  files::{Fs, MemoryFile},
+  files::Fs,
   judging::{
     approvals::{Approvals, plain_of},
     claim::claims,
@@ -18,7 +18,7 @@ use crate::{
     Around, BlockId, ContentHash, Document, Known, consecutive, line,
     placeholder::{self, FoundAt},
   },
-  store::{Item, NewOp, OpKind, StoreError},
+  store::{Item, StoreError},
 };
 
 /// How many copies of a placeholder are examined (a choice: more copies give no useful place).
@@ -487,24 +487,4 @@ pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
   };
   let hint = "add it to the end of its file: `memfw approve";
   EngineError::refused_with(why, format!("{hint} {} --at-end`", item.id))
-}
-
-/// The operation of a restore: a range of equal length, or images of the whole file.
-pub(super) fn image<'a, M: MemoryFile>(
-  item: &'a Item,
-  file: &M,
-  bytes: &'a [u8],
-  restore: &'a Restore,
-) -> Result<NewOp<'a>, EngineError> {
-  let stamp = file.stamp()?;
-  let equal = restore.is_equal_length();
-  Ok(NewOp {
-    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
-    path: &item.path,
-    dev: stamp.dev,
-    ino: stamp.ino,
-    offset: if equal { restore.offset as u64 } else { 0 },
-    before: if equal { &restore.before } else { bytes },
-    after: if equal { &restore.after } else { &restore.new },
-  })
 }

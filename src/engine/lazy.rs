@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
   Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER,
-  edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
+  edit::{Edit, Lease, Locked, Replacement, Rewritten, Sync, lease_within},
   marker_preference, pending,
   record::Due,
 };
@@ -14,7 +14,7 @@ use crate::{
   files::{Fs, FsError, MemoryFile, Touch},
   judging::view::View,
   memory::ContentHash,
-  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
+  store::{FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// The result of a lazy pass.
@@ -139,23 +139,10 @@ impl<F: Fs> Engine<F> {
       self.ledger.forget_gaps(view.facts.gaps.iter().map(|(id, _)| id))?;
       return self.give_up(target);
     };
-    let image = NewOp {
-      kind: OpKind::Reshape,
-      path: &path,
-      dev: before.dev,
-      ino: before.ino,
-      offset: 0,
-      before: &view.bytes,
-      after: &new,
-    };
-    let mut edit = edit.begun(self, view.hash, &image)?;
-    // A change of length shifts text, so it is never written without a lease.
-    if edit.lease_again(self, Duration::ZERO)? != Lease::Held {
-      edit.given_up(self)?;
-      return Ok(LazyOutcome::Busy);
-    }
-    let edit = match edit.reshape(self, &view.bytes, &new)? {
+    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: None };
+    let edit = match edit.replaced(self, &what, Duration::ZERO, |_| Ok(()))? {
       Rewritten::Done(edit) => edit,
+      Rewritten::Busy => return Ok(LazyOutcome::Busy),
       // On a full disk the markers stay due, and the file stays guarded.
       Rewritten::Changed | Rewritten::Failed(_) => return Ok(LazyOutcome::Dirty),
     };

@@ -9,10 +9,10 @@ use std::{cell::Cell, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  decisions::{Approval, Placed, already, refuse_decided},
-  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  decisions::{Approval, Contexts, Placed, already, refuse_decided},
+  edit::{Edit, Locked, Replacement},
   event::shown,
-  landing::{Landing, Restore, image, misplaced, refuse_inside},
+  landing::{Landing, Restore, misplaced, refuse_inside},
   pending::{self, target_of},
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
@@ -21,7 +21,10 @@ use crate::{
   failpoint::{Plan, Point, hit},
   files::{Fs, MemoryFile, Touch, overwrite::Change},
   judging::{
-    approvals::WATCHED_FOR, judge_context::RestoredText, origin::Origin, precedent::context,
+    approvals::WATCHED_FOR,
+    judge_context::RestoredText,
+    origin::Origin,
+    precedent::{context, contexts},
   },
   memory::{Around, BlockId, ContentHash, Document, Known, placeholder},
   provenance::State,
@@ -109,15 +112,13 @@ impl<F: Fs> Engine<F> {
 
   /// Whether the placeholder of an item is in a writable file.
   fn has_place(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
-    if !self.files.may_reshape(&target.root) {
-      return Ok(false);
-    }
     let plain = self.ledger.unseal(&item.id)?;
     let Ok(file) = self.files.open(target)? else { return Ok(false) };
     let may_be_written = matches!(file.access(), Touch::Full);
     let bytes = file.read_all()?;
     let restore = Restore::find(&bytes, &item.id, &plain);
-    let is_there = may_be_written && restore.placed == Placed::AtPlaceholder;
+    let fits = restore.may_be_written(self.files.may_reshape(&target.root));
+    let is_there = may_be_written && fits && restore.placed == Placed::AtPlaceholder;
     if !is_there
       || item.status == State::Approved && self.approvals().is_back(item, &bytes, &plain)?
     {
@@ -177,7 +178,7 @@ impl<F: Fs> Engine<F> {
         format!("take the text from `memfw show {}`", item.id),
       )
     })?;
-    self.decisions().excuse_also(item, &plain, word, (Placed::NextWrite, here), &[])?;
+    self.decisions().excuse_also(item, &plain, word, Placed::NextWrite, Contexts::own(here))?;
     Ok(Placed::NextWrite)
   }
 
@@ -261,6 +262,7 @@ impl<F: Fs> Engine<F> {
     let Landing { restore, around, is_right, beside, place, open } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
     let here = context(&self.ledger, &item.path, &around)?;
+    let beside = contexts(&self.ledger, &item.path, &beside)?;
     match cause {
       // If the placeholder was deleted, the text stays out.
       Cause::Again | Cause::Release { .. }
@@ -286,7 +288,7 @@ impl<F: Fs> Engine<F> {
         // wanted.
         file.release();
         let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
-        self.decisions().excuse_also(item, &plain, word, (Placed::InPlace, here), &[])?;
+        self.decisions().excuse_also(item, &plain, word, Placed::InPlace, Contexts::own(here))?;
         return Ok(Some(Placed::InPlace));
       }
       Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
@@ -298,59 +300,32 @@ impl<F: Fs> Engine<F> {
         format!("take the text from `memfw show {}`", item.id),
       ));
     }
-    let image = image(item, &file, &bytes, &restore)?;
     let version = ContentHash::of(&bytes);
-    let locked = Locked::new(&writing, leased);
-    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
-    let mut edit = edit.begun(self, version, &image)?;
-    if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
-      && !decided.replace(true)
-    {
-      // This comes first, because alone it has no effect.
-      self.ledger.await_restore(&item.id)?;
-      let lines = self.lines_around(target, item, (&bytes, &restore, &plain))?;
-      self.decisions().excuse_also(item, &plain, word, (restore.placed, here), &lines)?;
-      // The person has also read the text beside it.
-      for (hash, around) in beside {
-        let beside = context(&self.ledger, &item.path, &around)?;
-        self.ledger.except_in(&item.path, hash, beside)?;
-      }
-    }
-    hit(Point::ApproveAfterDecision);
-    // The whole version is recorded afterwards, so all of it must be unchanged. Another writer goes
-    // first. The decision is durable, so the daemon continues if this attempt gives up.
-    if leased {
-      let lease = edit.lease_again(self, cause.patience().min(MOMENT))?;
-      if lease != Lease::Held || edit.file().read_all()? != bytes {
-        edit.given_up(self)?;
-        return Ok(None);
-      }
-    }
-    let written = if restore.is_equal_length() {
-      let change = Change {
-        offset: restore.offset as u64,
-        expected: &restore.before,
-        replacement: &restore.after,
-      };
-      self.ledger.check_place()?;
-      let (edit, done) = edit.overwrite(&[change])?;
-      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
-    } else {
-      let done = if leased {
-        edit.reshape(self, &bytes, &restore.new)?
-      } else {
-        edit.append(self, &bytes, &restore.new)?
-      };
-      match done {
-        Rewritten::Done(edit) => Some(edit),
-        Rewritten::Changed => None,
-        Rewritten::Failed(error) => return Err(error.into()),
-      }
+    let lines = self.lines_around(target, item, (&bytes, &restore, &plain))?;
+    let part = Change {
+      offset: restore.offset as u64,
+      expected: &restore.before,
+      replacement: &restore.after,
     };
-    let Some(edit) = written else { return Ok(None) };
-    let Some(edit) = edit.on_path(self)? else { return Ok(None) };
-    let edit = edit.followed(self, Some((version, ContentHash::of(&restore.new))))?;
-    let edit = edit.durable(self, Sync::GiveBack)?;
+    let what = Replacement { before: (&bytes, version), after: &restore.new, part: Some(part) };
+    let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
+    let patience = cause.patience().min(MOMENT);
+    let written = edit.replaced(self, &what, patience, |engine| {
+      if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
+        && !decided.replace(true)
+      {
+        // This comes first, because alone it has no effect.
+        engine.ledger.await_restore(&item.id)?;
+        let contexts = Contexts { own: here, lines: &lines, beside: &beside };
+        engine.decisions().excuse_also(item, &plain, word, restore.placed, contexts)?;
+      }
+      hit(Point::ApproveAfterDecision);
+      Ok(())
+    })?;
+    // The decision is durable, so the daemon continues if this attempt gives up.
+    let Some(edit) = written.done()? else { return Ok(None) };
+    let versions = (version, ContentHash::of(&restore.new));
+    let Some(edit) = edit.landed(self, versions)? else { return Ok(None) };
     let seen = ScannedVersion::written(&edit, leased, self.clock.monotonic());
     let origin = Origin::of_item(item).with_request(&self.ledger);
     let restored = RestoredText { span: restore.span(&plain), origin };

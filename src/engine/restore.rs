@@ -13,7 +13,7 @@ use std::path::Path;
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   decisions::by_whom,
-  edit::{Edit, Lease, Locked, Rewritten, Sync},
+  edit::{Edit, Locked, Replacement, Sync},
   event::shown,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   verifying_read::Sight,
@@ -22,7 +22,7 @@ use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash},
-  store::{ItemFilter, Ledger, NewOp, NewVersion, OpKind, Writer},
+  store::{ItemFilter, Ledger, NewVersion, Writer},
 };
 
 /// The result of a restore.
@@ -134,7 +134,6 @@ impl<F: Fs> Engine<F> {
         format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
       ));
     }
-    let stamp = file.stamp()?;
     // Neither form shifts text that other programs have positions in.
     let fits = text.len() == bytes.len() || text.starts_with(&bytes);
     if !fits && !self.files.may_reshape(&target.root) {
@@ -143,15 +142,6 @@ impl<F: Fs> Engine<F> {
         format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
       ));
     }
-    let image = NewOp {
-      kind: OpKind::Reshape,
-      path: &path,
-      dev: stamp.dev,
-      ino: stamp.ino,
-      offset: 0,
-      before: &bytes,
-      after: text,
-    };
     let locked = Locked::new(&writing, true);
     let mut edit = Edit::<F, _>::new(Plan::Restore, locked, target, &mut file);
     edit.give_way(self, file_hash);
@@ -162,16 +152,9 @@ impl<F: Fs> Engine<F> {
       let new = NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at };
       self.versions.keep(&mut self.ledger, &new, seen_at)?;
     }
-    let mut edit = edit.begun(self, file_hash, &image)?;
-    if edit.lease_again(self, MOMENT)? != Lease::Held {
-      edit.given_up(self)?;
-      return Ok(None);
-    }
-    let edit = match edit.reshape(self, &bytes, text)? {
-      Rewritten::Done(edit) => edit,
-      Rewritten::Changed => return Ok(None),
-      Rewritten::Failed(error) => return Err(error.into()),
-    };
+    let what = Replacement { before: (&bytes, file_hash), after: text, part: None };
+    let written = edit.replaced(self, &what, MOMENT, |_| Ok(()))?;
+    let Some(edit) = written.done()? else { return Ok(None) };
     let Some(edit) = edit.on_path(self)? else { return Ok(None) };
     // If the file was gone, the agent's record is not about the content that memfw found.
     let versions = (!fresh).then(|| (file_hash, ContentHash::of(text)));

@@ -13,7 +13,7 @@ use std::{cell::Cell, ops::Range, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::{Approval, Placed, already, by_whom},
-  edit::{Edit, Lease, Locked, Replacement},
+  edit::{Edit, Locked, Replacement},
   event::shown,
   landing::{Restore, beside_in, misplaced},
   pending::target_of,
@@ -32,7 +32,7 @@ use crate::{
     claim::claims,
     judge_context::RestoredText,
     origin::Origin,
-    precedent::context,
+    precedent::{context, contexts},
     spans::overlaps,
     view::View,
   },
@@ -177,31 +177,27 @@ impl<F: Fs> Engine<F> {
     .concat();
     let offset = restore.offset as u64;
     let part = Change { offset, expected: &restore.before, replacement: &after };
-    let replacement = Replacement { before: &view.bytes, after: &new, part };
+    let replacement =
+      Replacement { before: (&view.bytes, view.hash), after: &new, part: Some(part) };
     if !replacement.is_in_place() && !may_reshape {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
         format!("take the text from `memfw show {}`", item.id),
       ));
     }
-    // An edit that was not begun is dropped: the item is as it was, or is awaited.
-    let op = replacement.op(&item.path, &file.stamp()?);
-    let locked = Locked::new(&writing, leased);
-    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
-    let mut edit = edit.begun(self, view.hash, &op)?;
-    if let Some(choice) = choice.filter(|_| !is_decided) {
-      self.decide_parts(&item, (&pieces, &plain), (&view, &new, restore.offset), choice.word)?;
-      choice.decided.set(true);
-    }
-    hit(Point::ApproveAfterDecision);
-    if leased {
-      let lease = edit.lease_again(self, patience.min(MOMENT))?;
-      if lease != Lease::Held || edit.file().read_all()? != **view.bytes {
-        edit.given_up(self)?;
-        return Ok(false);
+    let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
+    let written = edit.replaced(self, &replacement, patience.min(MOMENT), |engine| {
+      if let Some(choice) = choice.filter(|_| !is_decided) {
+        let place = (&view, &new[..], restore.offset);
+        engine.decide_parts(&item, (&pieces, &plain), place, choice.word)?;
+        choice.decided.set(true);
       }
-    }
-    let Some(edit) = edit.replaced(self, replacement, view.hash)? else { return Ok(false) };
+      hit(Point::ApproveAfterDecision);
+      Ok(())
+    })?;
+    let Some(edit) = written.done()? else { return Ok(false) };
+    let versions = (view.hash, ContentHash::of(&new));
+    let Some(edit) = edit.landed(self, versions)? else { return Ok(false) };
     let seen = ScannedVersion::written(&edit, leased, self.clock.monotonic());
     let origin = Origin::of_item(&item).with_request(&self.ledger);
     let restored = RestoredText { span: restore.offset..restore.offset + after.len(), origin };
@@ -257,6 +253,7 @@ impl<F: Fs> Engine<F> {
     let has_inline = pieces.iter().any(|piece| piece.is_inline);
     let (beside, contexts) = {
       let beside = beside_in(&self.approvals(), (&item.path, new), &document, &own)?;
+      let beside = contexts(&self.ledger, &item.path, &beside)?;
       let contexts = pieces
         .iter()
         .zip(&spans)
@@ -360,15 +357,11 @@ impl<F: Fs> Engine<F> {
       codes: &item.codes,
       at: self.now(),
       until: word.until,
+      beside: &beside,
     };
     self.ledger.split(&item.id, &new_parts, &decision, &rows)?;
     for event in &events {
       event.log(None);
-    }
-    // The person has also read the text beside it.
-    for (hash, around) in beside {
-      let here = context(&self.ledger, &item.path, &around)?;
-      self.ledger.except_in(&item.path, hash, here)?;
     }
     Ok(())
   }

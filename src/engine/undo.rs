@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   decisions::{by_whom, nothing_to_undo, refuse_undone},
-  edit::{Edit, Lease, Locked, Rewritten},
+  edit::{Edit, Locked, Replacement},
   event::shown,
   pending::target_of,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
@@ -24,7 +24,7 @@ use crate::{
   judging::{approvals::plain_of, origin::Origin, view::View},
   memory::{ContentHash, placeholder},
   provenance::State,
-  store::{Item, NewOp, OpKind},
+  store::Item,
 };
 
 /// Where the text of an item is after its decision was undone.
@@ -201,29 +201,12 @@ impl<F: Fs> Engine<F> {
       );
     }
     let new = copy.replaced(&view, &item.id);
-    let stamp = file.stamp()?;
-    let image = NewOp {
-      kind: OpKind::Reshape,
-      path: &item.path,
-      dev: stamp.dev,
-      ino: stamp.ino,
-      offset: 0,
-      before: &view.bytes,
-      after: &new,
-    };
     // A process that dies before the decision is taken back leaves the text approved: it is restored again.
     self.ledger.await_restore(&item.id)?;
     let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
-    let mut edit = edit.begun(self, view.hash, &image)?;
-    if edit.lease_again(self, MOMENT)? != Lease::Held {
-      edit.given_up(self)?;
-      return Ok(Taken::Changed);
-    }
-    let edit = match edit.reshape(self, &view.bytes, &new)? {
-      Rewritten::Done(edit) => edit,
-      Rewritten::Changed => return Ok(Taken::Changed),
-      Rewritten::Failed(error) => return Err(error.into()),
-    };
+    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: None };
+    let written = edit.replaced(self, &what, MOMENT, |_| Ok(()))?;
+    let Some(edit) = written.done()? else { return Ok(Taken::Changed) };
     let versions = (view.hash, ContentHash::of(&new));
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
     self.decisions().undo_approval(item, &plain)?;

@@ -16,6 +16,15 @@ pub fn context(ledger: &Ledger, path: &Path, around: &Around) -> Result<ContentH
   Ok(around.name(&ledger.known_as(path)?))
 }
 
+/// The contexts of several texts of a file, each with the hash of its text.
+pub fn contexts(
+  ledger: &Ledger,
+  path: &Path,
+  texts: &[(ContentHash, Around)],
+) -> Result<Vec<(ContentHash, ContentHash)>, StoreError> {
+  texts.iter().map(|(hash, around)| Ok((*hash, context(ledger, path, around)?))).collect()
+}
+
 /// The decision about the same text in the same place: in this file, in this context, and from the same
 /// source if it is known by now. A person's rejection applies in the whole file.
 pub(super) fn precedent(

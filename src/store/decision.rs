@@ -64,13 +64,14 @@ impl Ledger {
     approval: &NewApproval<'_>,
     events: &[NewEvent],
   ) -> Result<(), StoreError> {
-    let NewApproval { by, reason, codes, at, until } = *approval;
+    let NewApproval { by, reason, codes, at, until, beside } = *approval;
     self.write(Durability::Synced, |tx, _| {
       check_state(tx, id, |now| now == seen || now.is_waiting())?;
       for &(hash, context) in texts {
         let key = ExceptionKey { hash, item: Some(id.clone()) };
         exception::insert(tx, &key, context, codes, (reason, at, until))?;
       }
+      exception::add_beside(tx, id, beside)?;
       change_state(tx, id, (State::Approved, by, at))?;
       event::append(tx, events, at)?;
       Ok(())
@@ -178,7 +179,8 @@ mod tests {
     ledger.quarantine(std::slice::from_ref(&one), &[], &[], 1).unwrap();
     let seen = State::Quarantined;
     let hash = ContentHash::of(one.bytes);
-    let approval = NewApproval { by: "ann", reason: "", codes: &[], at: 3, until: None };
+    let approval =
+      NewApproval { by: "ann", reason: "", codes: &[], at: 3, until: None, beside: &[] };
     let approve =
       |ledger: &mut Ledger, seen| ledger.approve(&one.id, seen, &[(hash, hash)], &approval, &[]);
     let reject =

@@ -45,6 +45,8 @@ pub struct NewApproval<'a> {
   pub at: Micros,
   /// Until when the approval applies to new copies; `None` for ever.
   pub until: Option<Micros>,
+  /// The approved texts beside it, whose contexts change by it: the person has read them as well.
+  pub beside: &'a [(ContentHash, ContentHash)],
 }
 
 /// What an exception is about: a content, and the item whose approval made it.
@@ -106,16 +108,7 @@ impl Ledger {
     hash: ContentHash,
     context: ContentHash,
   ) -> Result<(), StoreError> {
-    self.write(Durability::Synced, |tx, _| {
-      tx.prepare_cached(
-        "INSERT OR IGNORE INTO exception_context (hash, item, context)
-         SELECT DISTINCT c.hash, c.item, ?2 FROM exception_context c
-         LEFT JOIN quarantine q ON q.id = c.item
-         WHERE c.hash = ?1 AND (c.item = '' OR q.path = ?3)",
-      )?
-      .execute((hash.0, context.0, path_bytes(path)))?;
-      Ok(())
-    })
+    self.write(Durability::Synced, |tx, _| Ok(add_context(tx, path_bytes(path), hash, context)?))
   }
 
   /// Whether anything was ever approved and not withdrawn.
@@ -169,6 +162,38 @@ impl Ledger {
       Ok(())
     })
   }
+}
+
+/// Adds the new contexts of approved texts in the file of an item that is approved.
+pub(super) fn add_beside(
+  conn: &Connection,
+  id: &BlockId,
+  beside: &[(ContentHash, ContentHash)],
+) -> rusqlite::Result<()> {
+  if beside.is_empty() {
+    return Ok(());
+  }
+  let path: Vec<u8> = conn
+    .prepare_cached("SELECT path FROM quarantine WHERE id = ?1")?
+    .query_row([id.as_str()], |row| row.get(0))?;
+  beside.iter().try_for_each(|&(hash, context)| add_context(conn, &path, hash, context))
+}
+
+fn add_context(
+  conn: &Connection,
+  path: &[u8],
+  hash: ContentHash,
+  context: ContentHash,
+) -> rusqlite::Result<()> {
+  conn
+    .prepare_cached(
+      "INSERT OR IGNORE INTO exception_context (hash, item, context)
+       SELECT DISTINCT c.hash, c.item, ?2 FROM exception_context c
+       LEFT JOIN quarantine q ON q.id = c.item
+       WHERE c.hash = ?1 AND (c.item = '' OR q.path = ?3)",
+    )?
+    .execute((hash.0, context.0, path))
+    .map(drop)
 }
 
 /// Inserts an approval, or adds these codes and this context to the one of the item.

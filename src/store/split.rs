@@ -51,6 +51,7 @@ impl Ledger {
       for part in parts {
         insert(tx, key, part, decision)?;
       }
+      exception::add_beside(tx, id, decision.beside)?;
       tx.prepare_cached(
         "UPDATE quarantine SET former = status, status = ?2, sealed = NULL, awaited = 1, due = 0,
            reviewed_at = ?3, reviewed_by = ?4
