@@ -427,6 +427,32 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
 }
 
 #[test]
+fn an_approval_that_dies_before_its_decision_brings_nothing_back() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));
+  world.pass();
+  let item = world.items().remove(0);
+  let (text, path) = (world.read(), world.path());
+  let offset = text.len() - OVERRIDE.len();
+  // As a program leaves it that is killed between its journal and its decision.
+  let op = NewOp {
+    kind: OpKind::Restore,
+    path: &path,
+    dev: 0,
+    ino: 0,
+    offset: offset as u64,
+    before: &text.as_bytes()[offset..],
+    after: OVERRIDE.as_bytes(),
+  };
+  world.engine.ledger_mut().begin(&op, 1).unwrap();
+  assert_eq!(world.engine.recover().unwrap(), 1);
+  assert_eq!(world.read(), text);
+  world.engine.approve(item.id.as_str(), "ann", None).unwrap();
+  world.settle();
+  assert_eq!(world.read().matches(OVERRIDE).count(), 1, "{}", world.read());
+}
+
+#[test]
 fn an_undo_that_is_interrupted_after_its_write_leaves_the_text_approved() {
   let mut world = World::new("# Memory\n\n- tea\n");
   world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));

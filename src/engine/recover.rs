@@ -383,8 +383,8 @@ enum Range<'c> {
 }
 
 /// If each byte of a range equals that of the image before or after, the range becomes the image after.
-/// This includes a range that equals it already, because it may not be on the disk. An approval that
-/// was not begun is carried out, because a person has decided it.
+/// This includes a range that equals it already, because it may not be on the disk. An edit that was not
+/// begun is dropped: a text that a person has approved is awaited, and one that is not approved yet stays out.
 fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
   let start = usize::try_from(op.offset).unwrap_or(usize::MAX);
   let len = images.after.len();
@@ -392,10 +392,8 @@ fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
   let found = range(start).map(|range| (range, left(range, &images.before, &images.after)));
   match found {
     Some((expected, Left::After)) => Range::Write { at: start, expected, said: COMPLETE },
-    Some((_, Left::Before)) if op.kind != OpKind::Restore => Range::Leave("not begun; dropped"),
-    Some((expected, Left::Before | Left::Torn)) => {
-      Range::Write { at: start, expected, said: "completed" }
-    }
+    Some((_, Left::Before)) => Range::Leave("not begun; dropped"),
+    Some((expected, Left::Torn)) => Range::Write { at: start, expected, said: "completed" },
     None | Some((_, Left::Foreign)) => {
       let moved = find_torn(current, &images.before, &images.after);
       match moved.and_then(|at| range(at).map(|expected| (at, expected))) {
