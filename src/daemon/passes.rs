@@ -13,11 +13,9 @@ use super::{
   unwritten::Unwritten,
 };
 use crate::{
-  engine::{
-    EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER, VERIFIED_AFTER, pending,
-  },
+  engine::{EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER, VERIFIED_AFTER},
   os::pause,
-  store::{FileStatus, PartKind, Pending, StateKey},
+  store::{FileStatus, PartKind, StateKey},
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time. Most writers close
@@ -180,18 +178,12 @@ impl Passes {
       return Ok(());
     }
     let idle = core.engine.config().reshape_idle;
-    let is_left = core.engine.bring_back_again(target)?;
-    let outcome = core.engine.lazy(target, idle);
+    let outcome = core.engine.write_due(target, idle);
     core.count_opens();
     let outcome = outcome?;
     self.unwritten.done(target);
     let now = core.now();
     match outcome {
-      // Approved text could not be put back, because a program had the file open or wrote to it.
-      LazyOutcome::Done if is_left => {
-        pending::add(core.engine.ledger_mut(), &target.path(), Pending::RESHAPE)?;
-        core.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
-      }
       LazyOutcome::Done if self.open_files.kept(target) == Some(Kind::Lazy) => {
         self.open_files.release(target);
       }
@@ -200,7 +192,9 @@ impl Passes {
       LazyOutcome::Busy if waiting.tries >= MAX_BUSY => {
         self.open_files.keep(Kind::Lazy, target.clone(), now);
       }
-      LazyOutcome::Busy => core.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
+      LazyOutcome::Busy | LazyOutcome::NotBack => {
+        core.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
+      }
       LazyOutcome::Dirty => core.queue.dirty(target.clone(), now),
     }
     Ok(())

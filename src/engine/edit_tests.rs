@@ -101,8 +101,7 @@ impl World {
       self.clock.advance(Duration::from_secs(1));
       self.pass();
       self.engine.attribute(&self.target, Duration::ZERO).unwrap();
-      self.engine.bring_back_again(&self.target).unwrap();
-      let done = self.engine.lazy(&self.target, Duration::ZERO).unwrap();
+      let done = self.engine.write_due(&self.target, Duration::ZERO).unwrap();
       let row = self.engine.ledger().file(&self.path()).unwrap().unwrap();
       let is_due =
         row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE);
@@ -450,6 +449,29 @@ fn an_approval_that_dies_before_its_decision_brings_nothing_back() {
   world.engine.approve(item.id.as_str(), "ann", None).unwrap();
   world.settle();
   assert_eq!(world.read().matches(OVERRIDE).count(), 1, "{}", world.read());
+}
+
+#[test]
+fn a_later_decision_about_the_same_file_brings_approved_text_back_as_well() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let second = OVERRIDE.replace("keys", "passwords");
+  world.write(format!("# Memory\n\n{OVERRIDE}\n- tea\n\n{second}\n- after\n"));
+  world.settle();
+  let items = world.items();
+  assert_eq!(items.len(), 2, "{}", world.read());
+  let text =
+    String::from_utf8(world.engine.ledger().unseal(&items[0].id).unwrap().to_vec()).unwrap();
+  world.faults.fail("write", ENOSPC, 1);
+  world.engine.approve(items[0].id.as_str(), "ann", None).unwrap_err();
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 1);
+  world.engine.reject(items[1].id.as_str(), "ann", None).unwrap();
+  // Without a mark the daemon does not look at the file.
+  let row = world.engine.ledger().file(&world.path()).unwrap().unwrap();
+  if row.pending.contains(Pending::RESHAPE) {
+    world.settle();
+  }
+  assert_eq!(world.read().matches(&text).count(), 1, "{}", world.read());
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
 }
 
 #[test]

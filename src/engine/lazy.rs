@@ -28,9 +28,24 @@ pub enum LazyOutcome {
   Busy,
   /// The file differs from what the ledger knows: an urgent pass must come first.
   Dirty,
+  /// The markers are done, but approved text is not back, because another program has the file open or wrote to it:
+  /// try again later.
+  NotBack,
 }
 
 impl<F: Fs> Engine<F> {
+  /// Writes all that is due in an idle file: approved text returns first, then the markers are renewed. The mark stays as
+  /// long as text has to return.
+  pub fn write_due(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
+    let is_left = self.bring_back_again(target)?;
+    let outcome = self.lazy(target, idle)?;
+    if is_left && outcome == LazyOutcome::Done {
+      pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+      return Ok(LazyOutcome::NotBack);
+    }
+    Ok(outcome)
+  }
+
   /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
   pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let path = target.path();

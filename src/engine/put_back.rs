@@ -59,7 +59,7 @@ impl Cause<'_> {
 impl<F: Fs> Engine<F> {
   /// Brings recently approved text back whose placeholder is in the file again. Does not wait for other
   /// programs; returns whether there is work left for later.
-  pub fn bring_back_again(&mut self, target: &Target) -> Result<bool, EngineError> {
+  pub(super) fn bring_back_again(&mut self, target: &Target) -> Result<bool, EngineError> {
     let mut is_left = false;
     self.recover_file(&target.path())?;
     // Without the key nothing can be unsealed; `status` reports that.

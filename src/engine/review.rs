@@ -283,8 +283,11 @@ impl<F: Fs> Engine<F> {
     // Markers wait until the sources are known.
     self.attribute(&target, Duration::ZERO)?;
     self.link.class_back(&mut self.ledger, &target)?;
-    self.lazy(&target, Duration::ZERO)?;
-    Ok(())
+    match self.write_due(&target, Duration::ZERO) {
+      // The decision is made. The mark stays, and the daemon writes what cannot be written now.
+      Ok(_) | Err(EngineError::Fs(_)) => Ok(()),
+      Err(error) => Err(error),
+    }
   }
 }
 

@@ -277,8 +277,7 @@ impl World {
       self.clock.advance_wall(Duration::from_secs(1));
       self.pass();
       self.attribute();
-      self.engine.bring_back_again(&self.target).unwrap();
-      self.engine.lazy(&self.target, Duration::ZERO).unwrap();
+      self.engine.write_due(&self.target, Duration::ZERO).unwrap();
       if !self.file().pending.contains(Pending::RESHAPE) {
         return;
       }

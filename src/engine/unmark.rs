@@ -47,8 +47,8 @@ impl<F: Fs> Engine<F> {
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
     let why = loop {
-      let wait = match self.lazy(target, Duration::ZERO)? {
-        LazyOutcome::Done => break None,
+      let wait = match self.write_due(target, Duration::ZERO)? {
+        LazyOutcome::Done | LazyOutcome::NotBack => break None,
         LazyOutcome::NotIdle(wait) => wait.max(RETRY),
         LazyOutcome::Busy => RETRY,
         LazyOutcome::Dirty => {

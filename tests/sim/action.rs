@@ -242,18 +242,17 @@ impl Schedule<'_> {
       });
     }
     let idle = Duration::from_millis(if self.one_in(4) { 5000 } else { 0 });
-    if self.world.borrow().twists.any {
-      // What is approved and could not be put back.
-      let brought = self.ask(|engine| engine.bring_back_again(target))?;
-      self.say(|| format!("brought back: {brought:?}"));
-    }
-    let outcome = self.ask(|engine| engine.lazy(target, idle));
+    let with_approved = self.world.borrow().twists.any;
+    let outcome = self.ask(|engine| {
+      if with_approved { engine.write_due(target, idle) } else { engine.lazy(target, idle) }
+    });
     if let Some(Ok(outcome)) = &outcome {
       self.world.borrow_mut().tally.count(match outcome {
         LazyOutcome::Done => "lazy: Done",
         LazyOutcome::NotIdle(_) => "lazy: NotIdle",
         LazyOutcome::Busy => "lazy: Busy",
         LazyOutcome::Dirty => "lazy: Dirty",
+        LazyOutcome::NotBack => "lazy: NotBack",
       });
     }
     self.say(|| format!("lazy: {outcome:?}"));

@@ -278,7 +278,7 @@ impl Schedule<'_> {
       }
       Ok(LazyOutcome::Dirty) => self.daemon.queue.dirty(target, now),
       Err(EngineError::Root(_)) => self.forget_root(),
-      Ok(LazyOutcome::Busy) | Err(_) => {
+      Ok(LazyOutcome::Busy | LazyOutcome::NotBack) | Err(_) => {
         self.daemon.queue.back_off(Kind::Lazy, target, waiting, now);
       }
     }
