@@ -33,13 +33,15 @@ pub(super) struct Restore {
   pub(super) after: Vec<u8>,
   /// The whole file after the edit.
   pub(super) new: Vec<u8>,
+  /// How many bytes of it follow the text: the line end of a part of a line that is added to the end.
+  behind: usize,
 }
 
 impl Restore {
   /// The edit that restores `plain` into `bytes`: at the most certain place, or at the end.
   pub(super) fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
     placeholder::find(bytes, id, plain).map_or_else(
-      || Self::at_end(bytes, plain, false),
+      || Self::at_end(bytes, plain, (false, b"")),
       |found| Self::into_place(bytes, found, plain),
     )
   }
@@ -59,11 +61,12 @@ impl Restore {
       before: bytes.get(found.span).unwrap_or_default().to_vec(),
       after: plain.to_vec(),
       new: [head, plain, tail].concat(),
+      behind: 0,
     }
   }
 
-  /// The edit that adds `plain` to the end of `bytes`, as a block of its own if `apart`.
-  fn at_end(bytes: &[u8], plain: &[u8], apart: bool) -> Self {
+  /// The edit that adds `plain` to the end of `bytes`, as a block of its own if `apart`, with a line `end` of its own.
+  fn at_end(bytes: &[u8], plain: &[u8], (apart, end): (bool, &[u8])) -> Self {
     let mut tail = Vec::new();
     // Otherwise the text would continue the last line.
     if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
@@ -73,12 +76,14 @@ impl Restore {
       tail.push(b'\n');
     }
     tail.extend_from_slice(plain);
+    tail.extend_from_slice(end);
     Self {
       placed: Placed::Appended,
       offset: bytes.len(),
       before: vec![],
       new: [bytes, &tail].concat(),
       after: tail,
+      behind: end.len(),
     }
   }
 
@@ -105,9 +110,9 @@ impl Restore {
   fn open_at_end(&self, plain: &[u8], ids: &Known) -> Option<Inside> {
     self.inside(plain, &Known::default()).or_else(|| {
       let bare = Document::parse(&self.new, ids).strip(&self.new);
-      let offset = bare.len().checked_sub(plain.len())?;
-      let new =
-        Self { placed: self.placed, offset, before: vec![], after: plain.to_vec(), new: bare };
+      let offset = bare.len().checked_sub(plain.len() + self.behind)?;
+      let (placed, after) = (self.placed, plain.to_vec());
+      let new = Self { placed, offset, before: vec![], after, new: bare, behind: 0 };
       new.inside(plain, &Known::default())
     })
   }
@@ -121,7 +126,7 @@ impl Restore {
 
   /// The span of `plain` after the edit.
   pub(super) fn span(&self, plain: &[u8]) -> Range<usize> {
-    let end = self.new.len().min(self.offset + self.after.len());
+    let end = self.new.len().min(self.offset + self.after.len()).saturating_sub(self.behind);
     end.saturating_sub(plain.len())..end
   }
 
@@ -191,7 +196,7 @@ impl<F: Fs> Engine<F> {
     let view = self.view_known(target, row.as_ref(), bytes)?;
     let (bytes, ids) = (&view.bytes, &view.facts.ids);
     let is_gone = restore.placed != Placed::AtPlaceholder;
-    let mut restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
+    let mut restore = if is_gone { ending(item, bytes, plain, ids).0 } else { restore };
     // Of several copies of a placeholder, those with the former context are preferred, and of these the
     // one nearest to the former place of the text.
     let places = if is_gone { vec![] } else { Restore::places(bytes, &item.id, plain) };
@@ -226,7 +231,7 @@ impl<F: Fs> Engine<F> {
     };
     // The text must not return at its old place, too.
     let rest = if may_drop { restore.dropped(bytes) } else { bytes.to_vec() };
-    let (mut restore, around) = ending(&rest, plain, ids);
+    let (mut restore, around) = ending(item, &rest, plain, ids);
     if !is_as_before(&self.approvals(), item, &restore, (plain, ids))? {
       restore.placed = Placed::Elsewhere;
     }
@@ -457,9 +462,11 @@ pub(super) fn refuse_inside(item: &Item, open: Option<Inside>) -> Result<(), Eng
 
 /// The edit that adds `plain` to the end of `bytes`, separated if it would otherwise become part of
 /// another block.
-fn ending(bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
+fn ending(item: &Item, bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
+  // The next entry would continue a part of a line.
+  let end: &[u8] = if item.is_inline() && !plain.ends_with(b"\n") { b"\n" } else { b"" };
   let [joined, apart] = [false, true].map(|apart| {
-    let restore = Restore::at_end(bytes, plain, apart);
+    let restore = Restore::at_end(bytes, plain, (apart, end));
     let around = restore.around(plain, ids);
     (restore, around)
   });

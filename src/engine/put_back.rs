@@ -14,6 +14,7 @@ use super::{
   event::shown,
   landing::{Landing, Restore, misplaced, refuse_inside},
   pending::{self, target_of},
+  pieces::forms_of,
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
 };
@@ -26,7 +27,7 @@ use crate::{
     origin::Origin,
     precedent::{context, contexts},
   },
-  memory::{Around, BlockId, ContentHash, Document, Known, placeholder},
+  memory::{Around, BlockId, ContentHash, Document, Known, consecutive, placeholder},
   provenance::State,
   store::{Item, Pending, StoreError, Writer},
 };
@@ -274,7 +275,8 @@ impl<F: Fs> Engine<F> {
         return Err(misplaced(item, place));
       }
       Cause::Approval { word, decided }
-        if restore.placed != Placed::AtPlaceholder && placeholder::stands(&bytes, &plain) =>
+        if restore.placed != Placed::AtPlaceholder
+          && (placeholder::stands(&bytes, &plain) || self.is_in_line(target, item, &bytes)?) =>
       {
         if decided.get() {
           // The program that replaced the file had read the restored text.
@@ -361,13 +363,31 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     (bytes, restore, plain): (&[u8], &Restore, &[u8]),
   ) -> Result<Vec<(ContentHash, ContentHash)>, EngineError> {
-    if !item.part.as_ref().is_some_and(|part| part.is_inline) {
+    if !item.is_inline() {
       return Ok(vec![]);
     }
     let row = self.ledger.file(&item.path)?;
     let view = self.view_known(target, row.as_ref(), bytes.to_vec())?;
     let document = view.facts.read(&restore.new);
     self.line_approvals(item, (&restore.new, &document), &restore.span(plain))
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Whether an approved part of a line is back among the other parts.
+  fn is_in_line(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    bytes: &[u8],
+  ) -> Result<bool, EngineError> {
+    let Some(of) = item.part.as_ref().filter(|of| of.is_inline) else { return Ok(false) };
+    let row = self.ledger.file(&item.path)?;
+    let view = self.view_known(target, row.as_ref(), bytes.to_vec())?;
+    let (parts, plain) = (self.ledger.parts_of(&of.id)?, self.ledger.unseal(&of.id)?);
+    let is_approved = item.status == State::Approved;
+    let forms = forms_of(&parts, &plain, None);
+    Ok(is_approved && consecutive::find(bytes, &view.document, &forms).is_some())
   }
 }
 

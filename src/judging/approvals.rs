@@ -196,9 +196,8 @@ impl<'a> Approvals<'a> {
     // The ledger returns the oldest first, and a recent decision is the likeliest to be searched
     // for.
     // A part of a line is approved with the line that it is in, and would be found in others.
-    let is_inline = |item: &Item| item.part.as_ref().is_some_and(|part| part.is_inline);
     let approved = self.ledger.items(&filter)?.into_iter().rev();
-    let approved = approved.filter(|item| !item.in_file && !is_inline(item));
+    let approved = approved.filter(|item| !item.in_file && !item.is_inline());
     for item in approved.take(MAX_APPROVED) {
       // Without its bytes, the text cannot be searched for.
       if let Some(plain) = plain_of(self.ledger, &item.id)? {

@@ -79,6 +79,13 @@ pub struct Item {
   pub part: Option<PartOf>,
 }
 
+impl Item {
+  /// Whether it is a part of an item that begins or ends within a line.
+  pub fn is_inline(&self) -> bool {
+    self.part.as_ref().is_some_and(|part| part.is_inline)
+  }
+}
+
 /// A filter for items; the default selects all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ItemFilter {

@@ -67,7 +67,11 @@ pub(in crate::command) fn approve(
     line,
     value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }),
     id: item.id.clone(),
-    undoable: Some(item.id),
+    // A part that is back in its line is taken back with the others.
+    undoable: match item.part {
+      Some(part) if part.is_inline && placed == Placed::AtPlaceholder => Some(part.id),
+      _ => Some(item.id),
+    },
   })
 }
 
