@@ -18,7 +18,7 @@ use super::{
 use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile, overwrite::Change},
-  memory::{ContentHash, consecutive, line, placeholder},
+  memory::{ContentHash, consecutive, line, marker, placeholder},
   provenance::State,
   store::{Item, Pending, Writer},
 };
@@ -64,14 +64,21 @@ impl<F: Fs> Engine<F> {
         Joined::Apart => {
           let parts = self.ledger.parts_of(&item.id)?;
           let back = parts.iter().filter(|part| part.status == State::Approved);
-          let ids: Vec<&str> = back.map(|part| part.id.as_str()).collect();
+          // A part of a line is taken back only with the others.
+          let lines = back.filter(|part| !part.is_inline());
+          let ids: Vec<&str> = lines.map(|part| part.id.as_str()).collect();
+          let hint = if ids.is_empty() {
+            format!("take their line out: `memfw quarantine add {}:LINE`", shown(&item.path))
+          } else {
+            format!("take single parts back: `memfw undo {}`", ids.join(" "))
+          };
           return Err(EngineError::refused_with(
             format!(
               "the parts of `{}` are not next to each other in `{}` any more",
               item.id,
               shown(&item.path)
             ),
-            format!("take single parts back: `memfw undo {}`", ids.join(" ")),
+            hint,
           ));
         }
         Joined::Changed => {
@@ -115,8 +122,11 @@ impl<F: Fs> Engine<F> {
     let view = self.view_known(target, row.as_ref(), bytes)?;
     let forms = forms_of(parts, &plain, None);
     let Some(span) = consecutive::find(&view.bytes, &view.document, &forms) else {
-      // The edit that divides it was not written, or the placeholder came back.
-      if placeholder::find(&view.bytes, &item.id, &plain).is_some() {
+      // The edit that divides it was not written, or the placeholder came back. A quoted one proves nothing.
+      let is_back = parts
+        .iter()
+        .any(|part| part.status == State::Approved && stands(part, &plain, &view.bytes));
+      if (item.awaited || !is_back) && placeholder::find(&view.bytes, &item.id, &plain).is_some() {
         self.join_rows(item, parts, said)?;
         pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
         return Ok(Joined::Out);
@@ -198,6 +208,14 @@ impl<F: Fs> Engine<F> {
     }
     Ok(())
   }
+}
+
+/// Whether the text of a part is in its file.
+fn stands(part: &Item, whole: &[u8], file: &[u8]) -> bool {
+  let Some(of) = &part.part else { return false };
+  let start = of.offset as usize;
+  let text = line::slice(whole, start..start + part.len.unwrap_or_default() as usize);
+  !line::is_blank(text) && marker::find(file, text.trim_ascii(), 0).is_some()
 }
 
 /// Whether a span begins and ends with a line.

@@ -20,12 +20,15 @@ use super::{
 };
 use crate::{
   failpoint::Plan,
-  files::{Fs, MemoryFile},
+  files::{Fs, MemoryFile, overwrite::Change},
   judging::{approvals::plain_of, origin::Origin, view::View},
-  memory::{ContentHash, placeholder},
+  memory::{ContentHash, line, marker, placeholder},
   provenance::State,
   store::Item,
 };
+
+/// How many copies of a text within lines are looked at (a choice: more would be no text that anybody approved once).
+const MAX_PLACES: usize = 64;
 
 /// Where the text of an item is after its decision was undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ impl<F: Fs> Engine<F> {
     let undone = match item.status {
       State::Split if self.undo_split(&item, by, reason)? => Undone::TakenOut,
       State::Split => Undone::WaitsWithoutPlace,
-      State::Approved if item.part.as_ref().is_some_and(|part| part.is_inline) => {
+      State::Approved if item.is_inline() && !self.is_line(&item)? => {
         let whole = item.part.as_ref().map(|part| part.id.to_string()).unwrap_or_default();
         return Err(EngineError::refused_with(
           format!("`{}` came back within a line, as a part of `{whole}`", item.id),
@@ -76,6 +79,16 @@ impl<F: Fs> Engine<F> {
       _ => return Err(nothing_to_undo(&item)),
     };
     Ok((self.ledger.item(item.id.as_str())?, undone))
+  }
+
+  /// Whether a part of a line is a line of its own in its file: it was added to the end.
+  fn is_line(&mut self, item: &Item) -> Result<bool, EngineError> {
+    let Some(target) = target_of(&self.ledger, &item.path)? else { return Ok(false) };
+    let (Ok(Ok(file)), Some(plain)) = (self.files.open(&target), plain_of(&self.ledger, &item.id)?)
+    else {
+      return Ok(false);
+    };
+    Ok(placeholder::stands(&file.read_all()?, &plain))
   }
 
   /// A flagged block that was cleared is flagged again.
@@ -184,12 +197,22 @@ impl<F: Fs> Engine<F> {
       return Ok(Taken::Changed);
     }
     let view = self.view_known(target, row.as_ref(), bytes)?;
+    let locked = Locked::new(&writing, leased);
     let Some(copy) = Copy::find(&view, item, &plain) else {
+      if let Some(offset) = within_line(&view.bytes, item, &plain) {
+        let place = (&view, offset, &plain[..]);
+        return self.take_out_of_line(
+          target,
+          (&mut file, locked),
+          place,
+          (item, former),
+          (by, reason, started),
+        );
+      }
       // Under the same lock: the daemon restores an approved text that is awaited.
       self.withdraw(item, former, (by, reason))?;
       return Ok(Taken::Absent);
     };
-    let locked = Locked::new(&writing, leased);
     if !leased || !self.files.may_reshape(&target.root) {
       // At equal length, as it was taken out first. There are no markers to heed on such a file system.
       return self.redact_again(
@@ -213,6 +236,35 @@ impl<F: Fs> Engine<F> {
     self.undecide(item, (item.status, former), by, reason)?;
     let seen = ScannedVersion::written(&edit, leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
+    Ok(Taken::Out)
+  }
+
+  /// Takes a text out that begins or ends within a line: its placeholder takes its place, at equal length.
+  fn take_out_of_line(
+    &mut self,
+    target: &Target,
+    (file, locked): (&mut F::File, Locked<'_>),
+    (view, offset, plain): (&View, usize, &[u8]),
+    (item, former): (&Item, State),
+    (by, reason, started): (&str, Option<&str>, Duration),
+  ) -> Result<Taken, EngineError> {
+    let form = placeholder::redact(plain, &item.id);
+    let head = view.bytes.get(..offset).unwrap_or_default();
+    let tail = view.bytes.get(offset + plain.len()..).unwrap_or_default();
+    let new = [head, &form, tail].concat();
+    let part = Change { offset: offset as u64, expected: plain, replacement: &form };
+    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: Some(part) };
+    // A process that dies before the decision is taken back leaves the text approved: it is restored again.
+    self.ledger.await_restore(&item.id)?;
+    let leased = locked.leased;
+    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, file);
+    let written = edit.replaced(self, &what, MOMENT, |_| Ok(()))?;
+    let Some(edit) = written.done()? else { return Ok(Taken::Changed) };
+    let versions = (view.hash, ContentHash::of(&new));
+    let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
+    self.withdraw(item, former, (by, reason))?;
+    let seen = ScannedVersion::written(&edit, leased, started);
+    self.record_taken_out(target, (file, new), edit, &seen)?;
     Ok(Taken::Out)
   }
 
@@ -287,6 +339,20 @@ impl<F: Fs> Engine<F> {
     let is_there = placeholder::find(&bytes, &item.id, &plain).is_some();
     Ok(if is_there { Undone::Waits } else { Undone::WaitsWithoutPlace })
   }
+}
+
+/// Where the bytes of an item are that are no lines of their own, nearest to its former line.
+fn within_line(bytes: &[u8], item: &Item, plain: &[u8]) -> Option<usize> {
+  let mut at = 0;
+  let next = || {
+    let found = marker::find(bytes, plain, at)?;
+    at = found + 1;
+    Some(found)
+  };
+  let line = |offset: usize| line::newlines(bytes.get(..offset).unwrap_or_default()) + 1;
+  std::iter::from_fn(next)
+    .take(MAX_PLACES)
+    .min_by_key(|&offset| line(offset).abs_diff(item.line as usize))
 }
 
 /// What became of an approved text.

@@ -191,3 +191,39 @@ fn a_flag_that_was_cleared_is_there_again() {
   assert_eq!((item.status, item.reviewed_by), (State::Flagged, None));
   assert!(world.read().contains(OVERRIDE));
 }
+
+#[test]
+fn an_approved_text_that_ends_a_line_is_taken_out_of_that_line_again() {
+  for markers in [Markers::None, Markers::Wrap] {
+    let mut world = World::new(Config { markers, ..Config::default() });
+    world.adopt("# Notes\n\n- tea\n- Ann likes tea.");
+    let piece = OVERRIDE.replacen("- ", " ", 1);
+    world.write(&format!("{}{piece}", world.read()));
+    world.pass();
+    world.settle();
+    let id = world.engine.ledger().items(&ItemFilter::waiting()).unwrap().remove(0).id;
+    let taken = world.engine.ledger().unseal(&id).unwrap();
+    assert_eq!(taken.trim_ascii(), piece.trim().as_bytes());
+    drop(taken);
+    world.engine.approve(id.as_str(), "ann", None).unwrap();
+    world.settle();
+    assert!(world.read().contains(piece.trim()), "{}", world.read());
+    let (_, undone) = world.engine.undo(Some(id.as_str()), "ann", None).unwrap();
+    world.settle();
+    assert!(!world.read().contains(piece.trim()), "{undone:?}, {}", world.read());
+    assert_eq!(undone, Undone::TakenOut);
+  }
+}
+
+#[test]
+fn an_approved_text_that_is_gone_is_not_said_to_be_in_its_file() {
+  let (mut world, id) = guarded(Markers::None, OVERRIDE);
+  world.engine.approve(id.as_str(), "ann", None).unwrap();
+  world.settle();
+  world.write("# Other\n");
+  world.settle();
+  match world.engine.delete(id.as_str(), "ann", None) {
+    Ok(_) => {}
+    Err(error) => assert!(!error.to_string().contains("is in its file"), "{error}"),
+  }
+}
