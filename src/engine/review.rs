@@ -114,14 +114,18 @@ impl<F: Fs> Engine<F> {
       // The lines may have other numbers since it was taken out and restored.
       let (path, known) = (shown(&item.path), self.ledger.provenance(&item.path)?);
       let mut blocks = known.into_iter().flat_map(|(_, blocks)| blocks);
-      let hint = match blocks.find(|block| block.hash == item.hash) {
-        Some(block) => {
-          format!("take it out first: `memfw quarantine add {path}:{}`", block.start_line)
+      let (what, hint) = match blocks.find(|block| block.hash == item.hash) {
+        Some(block) => (
+          " and is in its file",
+          format!("take it out first: `memfw quarantine add {path}:{}`", block.start_line),
+        ),
+        None if item.in_file => {
+          (" and is in its file", format!("see the current content: `memfw provenance {path}`"))
         }
-        None => format!("see the current content: `memfw provenance {path}`"),
+        None => ("", format!("take the approval back first: `memfw undo {}`", item.id)),
       };
       return Err(EngineError::refused_with(
-        format!("`{}` is {} and is in its file", item.id, item.status),
+        format!("`{}` is {}{what}", item.id, item.status),
         hint,
       ));
     }
@@ -199,11 +203,15 @@ impl<F: Fs> Engine<F> {
       file.release();
     }
     let at = self.now();
-    let text = crate::judging::text::BlockText::of(&view.bytes, &view.document, index);
-    self.decisions().reopen(&target.path(), &text, by)?;
     let plan = view.urgent();
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
+    }
+    let text = crate::judging::text::BlockText::of(&view.bytes, &view.document, index);
+    self.decisions().reopen(&target.path(), &text, by)?;
+    // Parts of it may have been approved alone.
+    for redaction in &plan.redactions {
+      self.decisions().reopen(&target.path(), &redaction.original, by)?;
     }
     if let Some(row) = &row {
       // After this, the block row does not keep the same bytes in the file if they come back, even by a
