@@ -86,6 +86,16 @@ pub(super) fn mark_ends(pieces: &mut [Piece], file: &[u8], (offset, placeholder)
   }
 }
 
+/// The placeholder by which the file is read. That of a part of a line leaves the line end to the line: otherwise the
+/// next entry would continue the text before it.
+pub(super) fn redacted(piece: &Piece, plain: &[u8]) -> Vec<u8> {
+  let mut form = placeholder::redact(line::slice(plain, piece.span.clone()), &piece.id);
+  if piece.is_inline {
+    form.truncate(line::content(&form).len());
+  }
+  form
+}
+
 /// Sets what the file gets for each part. The placeholder of the whole has its full length, or is compact; lengths may
 /// change, or not.
 pub(super) fn fill(
@@ -129,12 +139,8 @@ pub(super) fn read<'p>(
   plain: &[u8],
 ) -> Document {
   let out = pieces.into_iter().filter(|piece| !piece.is_back);
-  let forms: Vec<(&BlockId, Vec<u8>)> = out
-    .map(|piece| {
-      let text = line::slice(plain, piece.span.clone());
-      (&piece.id, placeholder::redact(text, &piece.id))
-    })
-    .collect();
+  let forms: Vec<(&BlockId, Vec<u8>)> =
+    out.map(|piece| (&piece.id, redacted(piece, plain))).collect();
   view.facts.read_redacted(bytes, forms.iter().map(|(id, form)| (*id, &form[..])))
 }
 

@@ -18,7 +18,8 @@ use super::{
   landing::{Restore, beside_in, misplaced},
   pending::target_of,
   pieces::{
-    Piece, codes_of, fill, findings_of, forms, mark_ends, pieces_of, placed, read, refuse_divided,
+    Piece, codes_of, fill, findings_of, forms, mark_ends, pieces_of, placed, read, redacted,
+    refuse_divided,
   },
   prepare::{ATTEMPTS, MOMENT, PATIENCE, is_judged},
   record::ScannedVersion,
@@ -290,8 +291,7 @@ impl<F: Fs> Engine<F> {
       (beside, contexts)
     };
     let (found, whole) = (item.findings.read(), item.id.clone());
-    let redacted: Vec<Vec<u8>> =
-      pieces.iter().map(|piece| placeholder::redact(text(piece), &piece.id)).collect();
+    let redacted: Vec<Vec<u8>> = pieces.iter().map(|piece| redacted(piece, plain)).collect();
     let mut new_parts = Vec::with_capacity(pieces.len());
     for (((piece, span), here), redacted) in pieces.iter().zip(&spans).zip(contexts).zip(&redacted)
     {

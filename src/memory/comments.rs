@@ -251,29 +251,7 @@ impl Scan<'_> {
   fn region(&self, id: &BlockId, start: usize, at: usize) -> Option<Range<usize>> {
     let form = self.known.redacted.get(id)?;
     let offset = placeholder::offset_in(form, id)?;
-    let span =
-      placeholder::region_at(self.bytes, start, form, offset).filter(|span| span.start >= at)?;
-    // Text before it in its line keeps its line end, or the next line would continue that text.
-    let kept = if span.end < self.bytes.len() && self.has_text_before(span.start) {
-      line::eol(line::slice(self.bytes, span.clone())).len()
-    } else {
-      0
-    };
-    Some(span.start..span.end - kept)
-  }
-
-  /// Whether a line has text before `end` that is in no hole.
-  fn has_text_before(&self, end: usize) -> bool {
-    let mut at = line::line_start(self.bytes, end, 0);
-    let holes = self.out.holes.iter().filter(|hole| hole.span.end > at && hole.span.start < end);
-    let holes: Vec<&Range<usize>> = holes.map(|hole| &hole.span).collect();
-    for hole in holes {
-      if !line::is_blank(line::slice(self.bytes, at..hole.start.max(at))) {
-        return true;
-      }
-      at = hole.end;
-    }
-    !line::is_blank(line::slice(self.bytes, at..end.max(at)))
+    placeholder::region_at(self.bytes, start, form, offset).filter(|span| span.start >= at)
   }
 
   /// Short forms in the parts of a line outside the other holes. If the line contains text too, they count
