@@ -158,12 +158,13 @@ impl Decisions<'_> {
       Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
       Err(error) => return Err(error.into()),
     }
-    self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
+    self.withdraw(&hashes, |_, of| Ok(of.is_none() && !stands))?;
+    Ok(self.ledger.withdraw_exceptions_of(&item.id)?)
   }
 
-  /// Withdraws the approval of an item, whose text is `plain`, and no other.
-  pub(super) fn undo_approval(&mut self, item: &Item, plain: &[u8]) -> Result<(), EngineError> {
-    self.withdraw(&[item.hash, line::norm_hash(plain)], |_, of| Ok(of == Some(&item.id)))
+  /// Withdraws the approval of an item, and no other.
+  pub(super) fn undo_approval(&mut self, item: &Item) -> Result<(), EngineError> {
+    Ok(self.ledger.withdraw_exceptions_of(&item.id)?)
   }
 
   /// Withdraws those approvals for whose item `is_meant` is true.

@@ -233,7 +233,10 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
     let op = engine.ledger.begin(&what.op(&path, &stamp), at)?;
     self.plan.hit(Step::AfterJournal);
     let mut edit = self.at(|Leased| Journalled(vec![op]));
-    decide(engine)?;
+    if let Err(error) = decide(engine) {
+      edit.given_up(engine)?;
+      return Err(error);
+    }
     let leased = edit.locked.leased;
     if leased && edit.lease_again(engine, patience)? != Lease::Held {
       edit.given_up(engine)?;

@@ -126,7 +126,8 @@ impl<F: Fs> Engine<F> {
       let is_back = parts
         .iter()
         .any(|part| part.status == State::Approved && stands(part, &plain, &view.bytes));
-      if (item.awaited || !is_back) && placeholder::find(&view.bytes, &item.id, &plain).is_some() {
+      let is_awaited = self.ledger.item(item.id.as_str())?.awaited;
+      if (is_awaited || !is_back) && placeholder::find(&view.bytes, &item.id, &plain).is_some() {
         self.join_rows(item, parts, said)?;
         pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
         return Ok(Joined::Out);
@@ -215,7 +216,11 @@ fn stands(part: &Item, whole: &[u8], file: &[u8]) -> bool {
   let Some(of) = &part.part else { return false };
   let start = of.offset as usize;
   let text = line::slice(whole, start..start + part.len.unwrap_or_default() as usize);
-  !line::is_blank(text) && marker::find(file, text.trim_ascii(), 0).is_some()
+  if part.is_inline() {
+    !line::is_blank(text) && marker::find(file, text.trim_ascii(), 0).is_some()
+  } else {
+    placeholder::stands(file, text)
+  }
 }
 
 /// Whether a span begins and ends with a line.

@@ -22,12 +22,12 @@ use crate::{
   failpoint::{Plan, Point, hit},
   files::{Fs, MemoryFile, Touch, overwrite::Change},
   judging::{
-    approvals::WATCHED_FOR,
+    approvals::{WATCHED_FOR, plain_of},
     judge_context::RestoredText,
     origin::Origin,
     precedent::{context, contexts},
   },
-  memory::{Around, BlockId, ContentHash, Document, Known, consecutive, placeholder},
+  memory::{Around, BlockId, ContentHash, Document, Known, consecutive, marker, placeholder},
   provenance::State,
   store::{Item, Pending, StoreError, Writer},
 };
@@ -252,7 +252,11 @@ impl<F: Fs> Engine<F> {
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
     // The placeholder may have been copied, or the text may have been added to the end.
-    if matches!(cause, Cause::Again) && self.approvals().is_back(item, &bytes, &plain)? {
+    let is_out = restore.placed == Placed::AtPlaceholder;
+    let is_within = || !is_out && marker::find(&bytes, &plain, 0).is_some();
+    if matches!(cause, Cause::Again)
+      && (is_within() || self.approvals().is_back(item, &bytes, &plain)?)
+    {
       if item.awaited {
         self.ledger.restored(&item.id)?;
       }
@@ -276,7 +280,9 @@ impl<F: Fs> Engine<F> {
       }
       Cause::Approval { word, decided }
         if restore.placed != Placed::AtPlaceholder
-          && (placeholder::stands(&bytes, &plain) || self.is_in_line(target, item, &bytes)?) =>
+          && (placeholder::stands(&bytes, &plain)
+            || decided.get() && is_within()
+            || self.is_in_line(target, item, &bytes)?) =>
       {
         if decided.get() {
           // The program that replaced the file had read the restored text.
@@ -375,19 +381,23 @@ impl<F: Fs> Engine<F> {
 
 impl<F: Fs> Engine<F> {
   /// Whether an approved part of a line is back among the other parts.
-  fn is_in_line(
+  pub(super) fn is_in_line(
     &mut self,
     target: &Target,
     item: &Item,
     bytes: &[u8],
   ) -> Result<bool, EngineError> {
     let Some(of) = item.part.as_ref().filter(|of| of.is_inline) else { return Ok(false) };
+    // An earlier attempt may have approved it.
+    if self.ledger.item(item.id.as_str())?.status != State::Approved {
+      return Ok(false);
+    }
+    // Another part may be deleted.
+    let Some(plain) = plain_of(&self.ledger, &of.id)? else { return Ok(false) };
     let row = self.ledger.file(&item.path)?;
     let view = self.view_known(target, row.as_ref(), bytes.to_vec())?;
-    let (parts, plain) = (self.ledger.parts_of(&of.id)?, self.ledger.unseal(&of.id)?);
-    let is_approved = item.status == State::Approved;
-    let forms = forms_of(&parts, &plain, None);
-    Ok(is_approved && consecutive::find(bytes, &view.document, &forms).is_some())
+    let forms = forms_of(&self.ledger.parts_of(&of.id)?, &plain, None);
+    Ok(consecutive::find(bytes, &view.document, &forms).is_some())
   }
 }
 

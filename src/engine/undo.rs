@@ -5,7 +5,7 @@
 //! be restored.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
@@ -21,8 +21,13 @@ use super::{
 use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile, overwrite::Change},
-  judging::{approvals::plain_of, origin::Origin, view::View},
-  memory::{ContentHash, line, marker, placeholder},
+  judging::{
+    approvals::{Approvals, plain_of},
+    claim::claims,
+    origin::Origin,
+    view::View,
+  },
+  memory::{Around, ContentHash, marker, placeholder},
   provenance::State,
   store::Item,
 };
@@ -81,14 +86,15 @@ impl<F: Fs> Engine<F> {
     Ok((self.ledger.item(item.id.as_str())?, undone))
   }
 
-  /// Whether a part of a line is a line of its own in its file: it was added to the end.
+  /// Whether a part of a line is not in that line, but a line of its own: it was added to the end.
   fn is_line(&mut self, item: &Item) -> Result<bool, EngineError> {
     let Some(target) = target_of(&self.ledger, &item.path)? else { return Ok(false) };
     let (Ok(Ok(file)), Some(plain)) = (self.files.open(&target), plain_of(&self.ledger, &item.id)?)
     else {
       return Ok(false);
     };
-    Ok(placeholder::stands(&file.read_all()?, &plain))
+    let bytes = file.read_all()?;
+    Ok(placeholder::stands(&bytes, &plain) && !self.is_in_line(&target, item, &bytes)?)
   }
 
   /// A flagged block that was cleared is flagged again.
@@ -100,7 +106,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
     self.decide_and_renew(item, refuse_undone, |engine| {
-      engine.decisions().undo_approval(item, &[])?;
+      engine.decisions().undo_approval(item)?;
       engine.undecide(item, (item.status, State::Flagged), by, reason)
     })?;
     Ok(Undone::Flagged)
@@ -169,9 +175,7 @@ impl<F: Fs> Engine<F> {
     former: State,
     (by, reason): (&str, Option<&str>),
   ) -> Result<(), EngineError> {
-    if let Some(plain) = plain_of(&self.ledger, &item.id)? {
-      self.decisions().undo_approval(item, &plain)?;
-    }
+    self.decisions().undo_approval(item)?;
     self.undecide(item, (item.status, former), by, reason)
   }
 
@@ -199,7 +203,7 @@ impl<F: Fs> Engine<F> {
     let view = self.view_known(target, row.as_ref(), bytes)?;
     let locked = Locked::new(&writing, leased);
     let Some(copy) = Copy::find(&view, item, &plain) else {
-      if let Some(offset) = within_line(&view.bytes, item, &plain) {
+      if let Some(offset) = within_line(&self.approvals(), &view, item, &plain)? {
         let place = (&view, offset, &plain[..]);
         return self.take_out_of_line(
           target,
@@ -219,7 +223,7 @@ impl<F: Fs> Engine<F> {
         target,
         (&mut file, locked),
         view,
-        (item, former, copy, &plain),
+        (item, former, copy),
         (by, started),
       );
     }
@@ -232,7 +236,7 @@ impl<F: Fs> Engine<F> {
     let Some(edit) = written.done()? else { return Ok(Taken::Changed) };
     let versions = (view.hash, ContentHash::of(&new));
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
-    self.decisions().undo_approval(item, &plain)?;
+    self.decisions().undo_approval(item)?;
     self.undecide(item, (item.status, former), by, reason)?;
     let seen = ScannedVersion::written(&edit, leased, started);
     self.record_taken_out(target, (&file, new), edit, &seen)?;
@@ -274,7 +278,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     (file, locked): (&mut F::File, Locked<'_>),
     mut view: View,
-    (item, former, copy, plain): (&mut Item, State, Copy, &[u8]),
+    (item, former, copy): (&mut Item, State, Copy),
     (by, started): (&str, Duration),
   ) -> Result<Taken, EngineError> {
     // To the plan these lines are the only ones with a verdict.
@@ -293,7 +297,7 @@ impl<F: Fs> Engine<F> {
       ));
     }
     // The approval ends first: a redaction takes out no text that a person has approved.
-    self.decisions().undo_approval(item, plain)?;
+    self.decisions().undo_approval(item)?;
     self.ledger.restored(&item.id)?;
     self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
     item.status = former;
@@ -341,18 +345,27 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Where the bytes of an item are that are no lines of their own, nearest to its former line.
-fn within_line(bytes: &[u8], item: &Item, plain: &[u8]) -> Option<usize> {
+/// Where the bytes of an item are that are no lines of their own, in the context of its approval. Equal words that others
+/// wrote are theirs.
+fn within_line(
+  approvals: &Approvals<'_>,
+  view: &View,
+  item: &Item,
+  plain: &[u8],
+) -> Result<Option<usize>, EngineError> {
+  let absent: Vec<Range<usize>> = claims(&view.bytes).collect();
   let mut at = 0;
-  let next = || {
-    let found = marker::find(bytes, plain, at)?;
-    at = found + 1;
-    Some(found)
-  };
-  let line = |offset: usize| line::newlines(bytes.get(..offset).unwrap_or_default()) + 1;
-  std::iter::from_fn(next)
-    .take(MAX_PLACES)
-    .min_by_key(|&offset| line(offset).abs_diff(item.line as usize))
+  for _ in 0..MAX_PLACES {
+    let Some(start) = marker::find(&view.bytes, plain, at) else { break };
+    let span = start..start + plain.len();
+    let now =
+      [&[][..], &absent].map(|gone| Around::without(&view.bytes, &view.document, &span, gone));
+    if approvals.approved_in_context(&item.path, item.hash, &now)?.contains(&item.id) {
+      return Ok(Some(start));
+    }
+    at = start + 1;
+  }
+  Ok(None)
 }
 
 /// What became of an approved text.

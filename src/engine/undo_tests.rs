@@ -227,3 +227,19 @@ fn an_approved_text_that_is_gone_is_not_said_to_be_in_its_file() {
     Err(error) => assert!(!error.to_string().contains("is in its file"), "{error}"),
   }
 }
+
+#[test]
+fn equal_words_in_the_line_of_somebody_else_stay() {
+  let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+  world.adopt("# Notes\n\n- Call me.\n");
+  let target = world.target.clone();
+  let id = world.engine.quarantine_line(&target, 3, "ann", None).unwrap();
+  world.engine.approve(id.as_str(), "ann", None).unwrap();
+  world.settle();
+  let text = "# Notes\n\n- Bob wrote - Call me.\n";
+  world.write(text);
+  world.settle();
+  world.engine.undo(Some(id.as_str()), "ann", None).unwrap();
+  assert_eq!(world.engine.ledger().item(id.as_str()).unwrap().status, State::Quarantined);
+  assert_eq!(world.read(), text);
+}

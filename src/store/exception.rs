@@ -111,6 +111,17 @@ impl Ledger {
     self.write(Durability::Synced, |tx, _| Ok(add_context(tx, path_bytes(path), hash, context)?))
   }
 
+  /// Withdraws all that the approval of an item excuses: its text, and the lines of which the text is a part.
+  pub fn withdraw_exceptions_of(&mut self, item: &BlockId) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      for table in ["exception", "exception_context"] {
+        let sql = format!("DELETE FROM {table} WHERE item = ?1");
+        tx.prepare_cached(&sql)?.execute([item.as_str()])?;
+      }
+      Ok(())
+    })
+  }
+
   /// Whether anything was ever approved and not withdrawn.
   pub fn has_exceptions(&self) -> Result<bool, StoreError> {
     self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM exception LIMIT 1")?.exists([])?))
