@@ -40,7 +40,15 @@ const status = () => stage.json('openclaw', 'status').installations[0].plugin;
 /** The ids of the children that answer the plugin. */
 function children() {
   const found = spawnSync('pgrep', ['-f', `^${options.memfw} link$`], { encoding: 'utf8' }).stdout;
-  return found.split('\n').filter(Boolean).map(Number);
+  // Other scripts may run beside this one, with children of the same program.
+  const isOurs = (pid) => {
+    try {
+      return fs.readFileSync(`/proc/${pid}/environ`, 'utf8').includes(stage.dir);
+    } catch {
+      return false;
+    }
+  };
+  return found.split('\n').filter(Boolean).map(Number).filter(isOurs);
 }
 
 /** What tools answered in a turn; the whole prompt would hide a mistake. */
