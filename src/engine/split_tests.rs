@@ -393,5 +393,43 @@ fn the_whole_text_that_comes_back_waits_as_a_whole() {
   assert_eq!(waiting(&world).len(), 1, "{:?}", waiting(&world));
 }
 
+proptest! {
+  #![proptest_config(ProptestConfig::with_cases(20))]
+  #[test]
+  fn any_choice_keeps_every_byte(
+    lines in proptest::collection::vec("[A-Z][a-z]{2,9}( [a-z]{2,9}){3,8}\\.( [A-Z][a-z]{3,9}( [a-z]{2,9}){4,8}\\.){0,2}", 2..6),
+    chosen in proptest::collection::vec(1usize..10, 1..4),
+    by_line in any::<bool>(),
+    is_compact in any::<bool>(),
+  ) {
+    let text = format!("- {}\n", lines.join("\n  "));
+    let unit = if by_line { Unit::Line } else { Unit::Sentence };
+    let chosen: Vec<String> = chosen.iter().map(ToString::to_string).collect();
+    let (mut world, id) = guarded(Markers::None, &text, is_compact);
+    let before = world.read();
+    match approve(&mut world, &id, unit, &chosen.join(",")) {
+      Err(EngineError::Refused { .. }) => prop_assert_eq!(world.read(), before),
+      Err(error) => panic!("{error}"),
+      Ok(parts) => {
+        world.settle();
+        let out = parts.iter().filter(|part| part.status.is_waiting());
+        for part in out {
+          let text = world.engine.ledger().unseal(&part.id).unwrap();
+          let text = String::from_utf8(text.to_vec()).unwrap();
+          prop_assert!(!world.read().contains(text.trim()), "{} in {}", text, world.read());
+        }
+        for part in parts.iter().filter(|part| part.status.is_waiting()) {
+          world.engine.approve(part.id.as_str(), "ann", None).unwrap();
+          world.settle();
+        }
+        prop_assert_eq!(world.read(), file_of(&text));
+        world.engine.undo(Some(id.as_str()), "ann", None).unwrap();
+        world.settle();
+        prop_assert_eq!(world.read(), file_of(&format!("{}\n", placeholder::compact(&id))));
+      }
+    }
+  }
+}
+
 #[path = "split_line_tests.rs"]
 mod line_parts;
