@@ -162,11 +162,6 @@ impl Decisions<'_> {
     Ok(self.ledger.withdraw_exceptions_of(&item.id)?)
   }
 
-  /// Withdraws the approval of an item, and no other.
-  pub(super) fn undo_approval(&mut self, item: &Item) -> Result<(), EngineError> {
-    Ok(self.ledger.withdraw_exceptions_of(&item.id)?)
-  }
-
   /// Withdraws those approvals for whose item `is_meant` is true.
   fn withdraw(
     &mut self,

@@ -267,7 +267,6 @@ impl<F: Fs> Engine<F> {
     let Landing { restore, around, is_right, beside, place, open } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
     let here = context(&self.ledger, &item.path, &around)?;
-    let beside = contexts(&self.ledger, &item.path, &beside)?;
     match cause {
       // If the placeholder was deleted, the text stays out.
       Cause::Again | Cause::Release { .. }
@@ -309,7 +308,6 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let version = ContentHash::of(&bytes);
-    let lines = self.lines_around(target, item, (&bytes, &restore, &plain))?;
     let part = Change {
       offset: restore.offset as u64,
       expected: &restore.before,
@@ -324,6 +322,8 @@ impl<F: Fs> Engine<F> {
       {
         // This comes first, because alone it has no effect.
         engine.ledger.await_restore(&item.id)?;
+        let lines = engine.lines_around(target, item, (&bytes, &restore, &plain))?;
+        let beside = contexts(&engine.ledger, &item.path, &beside)?;
         let contexts = Contexts { own: here, lines: &lines, beside: &beside };
         engine.decisions().excuse_also(item, &plain, word, restore.placed, contexts)?;
       }

@@ -106,7 +106,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
     self.decide_and_renew(item, refuse_undone, |engine| {
-      engine.decisions().undo_approval(item)?;
+      engine.ledger.withdraw_exceptions_of(&item.id)?;
       engine.undecide(item, (item.status, State::Flagged), by, reason)
     })?;
     Ok(Undone::Flagged)
@@ -168,14 +168,14 @@ impl<F: Fs> Engine<F> {
     self.waits(item)
   }
 
-  /// Withdraws the approval of a text that is in no file, under the write lock.
+  /// Withdraws the approval of a text that is in no file any more, under the write lock.
   fn withdraw(
     &mut self,
     item: &Item,
     former: State,
     (by, reason): (&str, Option<&str>),
   ) -> Result<(), EngineError> {
-    self.decisions().undo_approval(item)?;
+    self.ledger.withdraw_exceptions_of(&item.id)?;
     self.undecide(item, (item.status, former), by, reason)
   }
 
@@ -202,73 +202,41 @@ impl<F: Fs> Engine<F> {
     }
     let view = self.view_known(target, row.as_ref(), bytes)?;
     let locked = Locked::new(&writing, leased);
-    let Some(copy) = Copy::find(&view, item, &plain) else {
-      if let Some(offset) = within_line(&self.approvals(), &view, item, &plain)? {
-        let place = (&view, offset, &plain[..]);
-        return self.take_out_of_line(
+    let form = placeholder::redact(&plain, &item.id);
+    let (new, part) = if let Some(copy) = Copy::find(&view, item, &plain) {
+      if !leased || !self.files.may_reshape(&target.root) {
+        // At equal length, as it was taken out first. There are no markers to heed on such a file system.
+        return self.redact_again(
           target,
           (&mut file, locked),
-          place,
-          (item, former),
-          (by, reason, started),
+          view,
+          (item, former, copy),
+          (by, started),
         );
       }
+      (copy.replaced(&view, &item.id), None)
+    } else if let Some(offset) = within_line(&self.approvals(), &view, item, &plain)? {
+      // A text that begins or ends within a line: its placeholder takes its place, at equal length.
+      let head = view.bytes.get(..offset).unwrap_or_default();
+      let tail = view.bytes.get(offset + plain.len()..).unwrap_or_default();
+      let part = Change { offset: offset as u64, expected: &plain, replacement: &form };
+      ([head, &form, tail].concat(), Some(part))
+    } else {
       // Under the same lock: the daemon restores an approved text that is awaited.
       self.withdraw(item, former, (by, reason))?;
       return Ok(Taken::Absent);
     };
-    if !leased || !self.files.may_reshape(&target.root) {
-      // At equal length, as it was taken out first. There are no markers to heed on such a file system.
-      return self.redact_again(
-        target,
-        (&mut file, locked),
-        view,
-        (item, former, copy),
-        (by, started),
-      );
-    }
-    let new = copy.replaced(&view, &item.id);
     // A process that dies before the decision is taken back leaves the text approved: it is restored again.
     self.ledger.await_restore(&item.id)?;
     let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
-    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: None };
-    let written = edit.replaced(self, &what, MOMENT, |_| Ok(()))?;
-    let Some(edit) = written.done()? else { return Ok(Taken::Changed) };
-    let versions = (view.hash, ContentHash::of(&new));
-    let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
-    self.decisions().undo_approval(item)?;
-    self.undecide(item, (item.status, former), by, reason)?;
-    let seen = ScannedVersion::written(&edit, leased, started);
-    self.record_taken_out(target, (&file, new), edit, &seen)?;
-    Ok(Taken::Out)
-  }
-
-  /// Takes a text out that begins or ends within a line: its placeholder takes its place, at equal length.
-  fn take_out_of_line(
-    &mut self,
-    target: &Target,
-    (file, locked): (&mut F::File, Locked<'_>),
-    (view, offset, plain): (&View, usize, &[u8]),
-    (item, former): (&Item, State),
-    (by, reason, started): (&str, Option<&str>, Duration),
-  ) -> Result<Taken, EngineError> {
-    let form = placeholder::redact(plain, &item.id);
-    let head = view.bytes.get(..offset).unwrap_or_default();
-    let tail = view.bytes.get(offset + plain.len()..).unwrap_or_default();
-    let new = [head, &form, tail].concat();
-    let part = Change { offset: offset as u64, expected: plain, replacement: &form };
-    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: Some(part) };
-    // A process that dies before the decision is taken back leaves the text approved: it is restored again.
-    self.ledger.await_restore(&item.id)?;
-    let leased = locked.leased;
-    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, file);
+    let what = Replacement { before: (&view.bytes, view.hash), after: &new, part };
     let written = edit.replaced(self, &what, MOMENT, |_| Ok(()))?;
     let Some(edit) = written.done()? else { return Ok(Taken::Changed) };
     let versions = (view.hash, ContentHash::of(&new));
     let Some(edit) = edit.landed(self, versions)? else { return Ok(Taken::Changed) };
     self.withdraw(item, former, (by, reason))?;
     let seen = ScannedVersion::written(&edit, leased, started);
-    self.record_taken_out(target, (file, new), edit, &seen)?;
+    self.record_taken_out(target, (&file, new), edit, &seen)?;
     Ok(Taken::Out)
   }
 
@@ -297,7 +265,7 @@ impl<F: Fs> Engine<F> {
       ));
     }
     // The approval ends first: a redaction takes out no text that a person has approved.
-    self.decisions().undo_approval(item)?;
+    self.ledger.withdraw_exceptions_of(&item.id)?;
     self.ledger.restored(&item.id)?;
     self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
     item.status = former;

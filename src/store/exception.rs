@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
 use super::{Durability, Ledger, Micros, StoreError, column, column::path_bytes, error::Fault};
 use crate::{
@@ -113,13 +113,7 @@ impl Ledger {
 
   /// Withdraws all that the approval of an item excuses: its text, and the lines of which the text is a part.
   pub fn withdraw_exceptions_of(&mut self, item: &BlockId) -> Result<(), StoreError> {
-    self.write(Durability::Synced, |tx, _| {
-      for table in ["exception", "exception_context"] {
-        let sql = format!("DELETE FROM {table} WHERE item = ?1");
-        tx.prepare_cached(&sql)?.execute([item.as_str()])?;
-      }
-      Ok(())
-    })
+    self.write(Durability::Synced, |tx, _| Ok(withdraw(tx, "item = ?1", [item.as_str()])?))
   }
 
   /// Whether anything was ever approved and not withdrawn.
@@ -129,13 +123,8 @@ impl Ledger {
 
   /// Withdraws an approval.
   pub fn withdraw_exception(&mut self, key: &ExceptionKey) -> Result<(), StoreError> {
-    let (hash, item) = (key.hash.0, key.column());
     self.write(Durability::Synced, |tx, _| {
-      for table in ["exception", "exception_context"] {
-        let sql = format!("DELETE FROM {table} WHERE hash = ?1 AND item = ?2");
-        tx.prepare_cached(&sql)?.execute((hash, item))?;
-      }
-      Ok(())
+      Ok(withdraw(tx, "hash = ?1 AND item = ?2", (key.hash.0, key.column()))?)
     })
   }
 
@@ -173,6 +162,18 @@ impl Ledger {
       Ok(())
     })
   }
+}
+
+/// Withdraws the approvals that the condition chooses.
+pub(super) fn withdraw(
+  conn: &Connection,
+  condition: &str,
+  params: impl Params + Copy,
+) -> rusqlite::Result<()> {
+  for table in ["exception", "exception_context"] {
+    conn.prepare_cached(&format!("DELETE FROM {table} WHERE {condition}"))?.execute(params)?;
+  }
+  Ok(())
 }
 
 /// Adds the new contexts of approved texts in the file of an item that is approved.

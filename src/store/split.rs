@@ -112,12 +112,8 @@ impl Ledger {
     self.write(Durability::Synced, |tx, key| {
       let key = key.ok_or(StoreError::NoKey)?;
       check_state(tx, id, |now| now == State::Split)?;
-      for table in ["exception", "exception_context"] {
-        let sql = format!(
-          "DELETE FROM {table} WHERE item IN (SELECT id FROM quarantine WHERE part_of = ?1)"
-        );
-        tx.prepare_cached(&sql)?.execute([id.as_str()])?;
-      }
+      let of_parts = "item IN (SELECT id FROM quarantine WHERE part_of = ?1)";
+      exception::withdraw(tx, of_parts, [id.as_str()])?;
       release(tx, id, "1")?;
       let (path, hash) = tx
         .prepare_cached("SELECT coalesce(sealed_for, path), hash FROM quarantine WHERE id = ?1")?
