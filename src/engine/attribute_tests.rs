@@ -31,7 +31,7 @@ fn what_the_records_say_comes_into_the_ledger_and_markers_wait_for_it() {
   let row = world.file();
   assert!(row.pending.contains(Pending::ATTRIBUTE));
   let engine = &mut world.engine;
-  assert_eq!(engine.lazy(&world.target, Duration::ZERO).unwrap(), LazyOutcome::Done);
+  assert_eq!(engine.write_due(&world.target, Duration::ZERO).unwrap(), LazyOutcome::Done);
   assert!(!world.read().contains("memfw:"), "a marker would not know what to say");
 
   world.records.outlook(Outlook::Later);

@@ -339,7 +339,7 @@ fn a_version_is_recorded_only_when_it_is_durable() {
   world.pass();
   world.engine.attribute(&world.target, Duration::ZERO).unwrap();
   world.faults.fail("sync", EIO, 1);
-  assert!(world.engine.lazy(&world.target, Duration::ZERO).is_err());
+  assert!(world.engine.write_due(&world.target, Duration::ZERO).is_err());
   assert_ne!(world.read(), text, "markers are written");
   assert_eq!(hash(&world), before, "and not recorded");
   world.settle();
@@ -422,6 +422,27 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
   world.clock.advance(Duration::from_hours(1));
   world.settle();
   assert_eq!(world.read().matches(&poison).count(), 1, "{}", world.read());
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
+}
+
+#[test]
+fn approved_text_comes_back_again_however_long_memfw_was_down() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}\n- after\n"));
+  world.settle();
+  let (older, id) = (world.read(), world.items().remove(0).id.to_string());
+  let approval = Approval { by: "ann", reason: None, until: None, at_end: false };
+  world.engine.approve_as(&id, approval).unwrap();
+  assert!(world.read().contains(OVERRIDE));
+  // A program saves an older version, and what brings the text back again is interrupted before its write.
+  world.write(&older);
+  world.pass();
+  world.faults.fail("write", EIO, 1);
+  world.engine.write_due(&world.target, Duration::ZERO).unwrap_err();
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 1, "`status` shows it meanwhile");
+  world.clock.advance_wall(Duration::from_hours(1));
+  world.settle();
+  assert!(world.read().contains(OVERRIDE), "{}", world.read());
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
 }
 

@@ -38,16 +38,23 @@ impl<F: Fs> Engine<F> {
   /// long as text has to return.
   pub fn write_due(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let is_left = self.bring_back_again(target)?;
-    let outcome = self.lazy(target, idle)?;
-    if is_left && outcome == LazyOutcome::Done {
+    if is_left {
       pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
-      return Ok(LazyOutcome::NotBack);
     }
-    Ok(outcome)
+    match self.lazy(target, idle, is_left)? {
+      LazyOutcome::Done if is_left => Ok(LazyOutcome::NotBack),
+      outcome => Ok(outcome),
+    }
   }
 
-  /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
-  pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
+  /// Renews the markers of one file, if that is due and the file has been idle for `idle`. If text `is_left` that has to
+  /// return, the file keeps its mark.
+  fn lazy(
+    &mut self,
+    target: &Target,
+    idle: Duration,
+    is_left: bool,
+  ) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
     // Edits that an error interrupted are completed first: an operation describes the content of the
     // file only until the next one.
@@ -74,7 +81,7 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Done);
     }
     if !self.files.may_reshape(&target.root) {
-      return self.give_up(target);
+      return self.give_up(target, is_left);
     }
     // A marker between a tool's read and its write would make the tool fail.
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
@@ -109,9 +116,9 @@ impl<F: Fs> Engine<F> {
         return Ok(LazyOutcome::Busy);
       }
       // Without leases nothing is ever reshaped; the ledger alone has the provenance.
-      Lease::Unsupported => return self.give_up(target),
+      Lease::Unsupported => return self.give_up(target, is_left),
     }
-    let outcome = self.reshape_leased(target, Locked::new(&writing, true), &mut file);
+    let outcome = self.reshape_leased(target, Locked::new(&writing, true), &mut file, is_left);
     file.release();
     outcome
   }
@@ -128,6 +135,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     locked: Locked<'_>,
     file: &mut F::File,
+    is_left: bool,
   ) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
     let row = self.ledger.file(&path)?;
@@ -152,7 +160,7 @@ impl<F: Fs> Engine<F> {
     let (new, marking) = self.reshape_of(target, &view, &rows);
     let Some(new) = new else {
       self.ledger.forget_gaps(view.facts.gaps.iter().map(|(id, _)| id))?;
-      return self.give_up(target);
+      return self.give_up(target, is_left);
     };
     let what = Replacement { before: (&view.bytes, view.hash), after: &new, part: None };
     let edit = match edit.replaced(self, &what, Duration::ZERO, |_| Ok(()))? {
@@ -170,7 +178,7 @@ impl<F: Fs> Engine<F> {
     // A torn region needs one step to become whole, and another to become compact.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
     let at = self.now();
-    let due = Due { reshape: more, recheck: !stamp.is_settled(edit.stamped_at()) };
+    let due = Due { reshape: more || is_left, recheck: !stamp.is_settled(edit.stamped_at()) };
     // Questions that were due before are still due.
     let asked = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::ATTRIBUTE));
     let pending = due.pending() | asked;
@@ -209,10 +217,12 @@ impl<F: Fs> Engine<F> {
     Ok(LazyOutcome::Dirty)
   }
 
-  /// Clears the mark of a file in which nothing is to be reshaped, or nothing may be.
-  fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
-    // A stamp that is too young to be trusted keeps its mark.
-    pending::remove(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+  /// Clears the mark of a file in which nothing is to be reshaped, or nothing may be, unless text `is_left`.
+  fn give_up(&mut self, target: &Target, is_left: bool) -> Result<LazyOutcome, EngineError> {
+    if !is_left {
+      // A stamp that is too young to be trusted keeps its mark.
+      pending::remove(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+    }
     Ok(LazyOutcome::Done)
   }
 }

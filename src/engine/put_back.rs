@@ -67,8 +67,18 @@ impl<F: Fs> Engine<F> {
     if !self.ledger.has_key() {
       return Ok(false);
     }
-    for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
-      match self.bring_back(target, &id) {
+    let since = self.now().saturating_sub(WATCHED_FOR);
+    let approved = self.ledger.approved_since(&target.path(), since)?;
+    if approved.is_empty() {
+      return Ok(false);
+    }
+    // A file that cannot be opened has no place for any of them.
+    let bytes = match self.files.open(target)? {
+      Ok(file) => file.read_all()?,
+      Err(_) => vec![],
+    };
+    for id in approved {
+      match self.bring_back(target, &bytes, &id) {
         Ok(is_due) => is_left |= is_due,
         // All other items are restored.
         Err(EngineError::Store(error)) if error.is_of_one_record() => {
@@ -80,9 +90,19 @@ impl<F: Fs> Engine<F> {
     Ok(is_left)
   }
 
-  /// Brings one text back; returns whether that is still to be done.
-  fn bring_back(&mut self, target: &Target, id: &BlockId) -> Result<bool, EngineError> {
+  /// Brings one text back to a file with this content; returns whether that is still to be done.
+  fn bring_back(
+    &mut self,
+    target: &Target,
+    bytes: &[u8],
+    id: &BlockId,
+  ) -> Result<bool, EngineError> {
     let item = self.ledger.item(id.as_str())?;
+    // Most approved texts are in their files: no lease is requested for them. Each form of a placeholder has the short
+    // one in it.
+    if !item.awaited && marker::find(bytes, placeholder::short(id).as_bytes(), 0).is_none() {
+      return Ok(false);
+    }
     let done = if item.status == State::Split {
       self.split_again(target, &item)
     } else {
@@ -317,11 +337,14 @@ impl<F: Fs> Engine<F> {
     let edit = Edit::<F, _>::new(Plan::Approve, Locked::new(&writing, leased), target, &mut file);
     let patience = cause.patience().min(MOMENT);
     let written = edit.replaced(self, &what, patience, |engine| {
+      // Recovery drops an edit that was not begun: the text is awaited then, for as long as memfw is down. Before a
+      // decision this has no effect.
+      if !item.awaited {
+        engine.ledger.await_restore(&item.id)?;
+      }
       if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
         && !decided.replace(true)
       {
-        // This comes first, because alone it has no effect.
-        engine.ledger.await_restore(&item.id)?;
         let lines = engine.lines_around(target, item, (&bytes, &restore, &plain))?;
         let beside = contexts(&engine.ledger, &item.path, &beside)?;
         let contexts = Contexts { own: here, lines: &lines, beside: &beside };
@@ -342,9 +365,7 @@ impl<F: Fs> Engine<F> {
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
     edit.finish(self)?;
-    if item.awaited || !matches!(cause, Cause::Again) {
-      self.ledger.restored(&item.id)?;
-    }
+    self.ledger.restored(&item.id)?;
     self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     drop(file);
     drop(writing);

@@ -192,6 +192,9 @@ impl<F: Fs> Engine<F> {
         let place = (&view, &new[..], restore.offset);
         engine.decide_parts(&item, (&pieces, &plain), place, choice.word)?;
         choice.decided.set(true);
+      } else if !item.awaited {
+        // Recovery drops an edit that was not begun.
+        engine.ledger.await_restore(&item.id)?;
       }
       hit(Point::ApproveAfterDecision);
       Ok(())

@@ -267,7 +267,7 @@ impl World {
       }
       self.clock.advance_wall(Duration::from_secs(1));
       self.pass();
-      self.engine.lazy(&self.target, Duration::ZERO).unwrap();
+      self.engine.write_due(&self.target, Duration::ZERO).unwrap();
     }
   }
 

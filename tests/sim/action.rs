@@ -242,10 +242,7 @@ impl Schedule<'_> {
       });
     }
     let idle = Duration::from_millis(if self.one_in(4) { 5000 } else { 0 });
-    let with_approved = self.world.borrow().twists.any;
-    let outcome = self.ask(|engine| {
-      if with_approved { engine.write_due(target, idle) } else { engine.lazy(target, idle) }
-    });
+    let outcome = self.ask(|engine| engine.write_due(target, idle));
     if let Some(Ok(outcome)) = &outcome {
       self.world.borrow_mut().tally.count(match outcome {
         LazyOutcome::Done => "lazy: Done",

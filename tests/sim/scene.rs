@@ -222,7 +222,7 @@ fn a_passing_error_costs_no_interrupted_operation() {
     let target = scene.targets[0].clone();
     scene.clock.advance(10_000_000);
     scene.clock.arm(calls);
-    let _ = scene.ask(|engine| engine.lazy(&target, Duration::ZERO));
+    let _ = scene.ask(|engine| engine.write_due(&target, Duration::ZERO));
     scene.clock.arm(0);
     scene.drop_engine();
     scene.world.borrow_mut().trouble =
@@ -262,7 +262,7 @@ fn an_approval_that_an_error_interrupted_is_ended_before_the_file_is_reshaped() 
     scene.clock.advance(10_000_000);
     scene.clock.arm(calls);
     let _ = scene.ask(|engine| engine.attribute(&target, Duration::ZERO));
-    let _ = scene.ask(|engine| engine.lazy(&target, Duration::ZERO));
+    let _ = scene.ask(|engine| engine.write_due(&target, Duration::ZERO));
     scene.clock.arm(0);
     scene.drop_engine();
     scene.restart(false);
