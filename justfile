@@ -178,3 +178,8 @@ deb:
 [group('release')]
 release:
   packaging/release.sh --twice
+
+# All archives, packages, images and recipes of a release, each tried in an empty root as far as the tools are here
+[group('release')]
+packages out="target/dist":
+  packaging/all.sh --check {{out}}

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# A release: one program that needs no library, in an archive with its documents, and checksums:
+# A release: one program that needs no library, in an archive with its documents, and its checksums:
 #
 #   packaging/release.sh [--twice] [OUT]
 #
 # With `--twice` everything is built a second time from scratch, and must be identical byte for byte.
 #
 # MEMFW_TARGET selects the target. The default is musl if it is installed (`rustup target add
-# x86_64-unknown-linux-musl`, and musl-gcc for SQLite), else the machine's own with a static C library.
+# x86_64-unknown-linux-musl`, and musl-gcc for SQLite), else the machine's own with a static C library. Another
+# processor's target needs cargo-zigbuild and Zig for the C code (`pip install cargo-zigbuild ziglang`), and
+# qemu-user, because the program prints its own man pages. Exit status 77: the target cannot be built here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 twice=
@@ -26,31 +28,63 @@ name=memfw-$version-$MEMFW_TARGET
 
 # The archive depends neither on the machine nor on the time: no paths, no times, no build id.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-build=$PWD/target/release-build
+built=$PWD/target/release-build
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0 LC_ALL=C TZ=UTC
-export RUSTFLAGS="--remap-path-prefix=$build=/target --remap-path-prefix=$PWD=/memfw \
+export RUSTFLAGS="--remap-path-prefix=$built=/target --remap-path-prefix=$PWD=/memfw \
 --remap-path-prefix=$cargo_home=/cargo -C link-arg=-Wl,--build-id=none"
-export CFLAGS="-ffile-prefix-map=$build=/target -ffile-prefix-map=$PWD=/memfw -ffile-prefix-map=$cargo_home=/cargo"
+export CFLAGS="-ffile-prefix-map=$built=/target -ffile-prefix-map=$PWD=/memfw -ffile-prefix-map=$cargo_home=/cargo"
 case $MEMFW_TARGET in
   *-linux-*) RUSTFLAGS+=" -C target-feature=+crt-static" ;;
 esac
 
+skip() { echo "SKIPPED: $*" >&2; exit 77; }
+
+build=(cargo build)
+# What starts the program: nothing, or an emulator.
+runner=()
+if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$MEMFW_TARGET" ]; then
+  rustup target add "$MEMFW_TARGET" || skip "the standard library of $MEMFW_TARGET cannot be had; no archive was made"
+fi
+arch=${MEMFW_TARGET%%-*}
+if [ "$arch" != "${host%%-*}" ]; then
+  command -v "qemu-$arch" >/dev/null || skip "there is no qemu-$arch; no archive for $MEMFW_TARGET was made"
+  runner=("qemu-$arch")
+fi
+case $MEMFW_TARGET in
+  "$host") ;;
+  "$musl") if ! command -v musl-gcc >/dev/null; then build=(cargo zigbuild); fi ;;
+  *) build=(cargo zigbuild) ;;
+esac
+if [ "${build[1]}" = zigbuild ] && ! command -v cargo-zigbuild >/dev/null; then
+  skip "there is no C compiler for $MEMFW_TARGET, nor cargo-zigbuild; no archive was made"
+fi
+
 make_one() {
   local to=$1
-  rm -rf "$build" "$to/$name" "$to/$name.tar.gz"
+  rm -rf "$built" "$to/$name" "$to/$name.tar.gz"
   mkdir -p "$to/$name"
-  CARGO_TARGET_DIR=$build cargo build --release --locked --target "$MEMFW_TARGET"
-  cp "$build/$MEMFW_TARGET/release/memfw" "$to/$name/memfw"
-  packaging/stage.sh "$to/$name/memfw" "$to/$name/usr"
-  mv "$to/$name/usr/share" "$to/$name/share"
+  CARGO_TARGET_DIR=$built "${build[@]}" --release --locked --target "$MEMFW_TARGET"
+  cp "$built/$MEMFW_TARGET/release/memfw" "$to/$name/memfw"
+  # The program itself, or what starts it.
+  local program=$to/$name/memfw
+  if [ ${#runner[@]} -gt 0 ]; then
+    program=$(mktemp)
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "${runner[*]}" "$(realpath "$to/$name/memfw")" >"$program"
+    chmod +x "$program"
+  fi
+  packaging/stage.sh "$program" "$to/$name/usr"
+  "$program" --version
+  if [ ${#runner[@]} -gt 0 ]; then rm -f "$program"; fi
+  # Units of a package, for package managers, and those for a program in one's own home.
+  mv "$to/$name/usr/share" "$to/$name/usr/lib" "$to/$name/"
   cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md "$to/$name/"
   cp -r systemd "$to/$name/systemd"
   rm -rf "$to/$name/usr"
   tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u+rw,go=rX \
     --format=ustar -C "$to" -cf - "$name" | gzip -n -9 >"$to/$name.tar.gz"
-  (cd "$to" && sha256sum "$name.tar.gz" "$name/memfw" >SHA256SUMS)
-  rm -rf "$build"
+  (cd "$to" && sha256sum "$name.tar.gz" "$name/memfw" >"$name.SUMS")
+  rm -rf "$built"
 }
 
 make_one "$out"
@@ -64,13 +98,12 @@ case $MEMFW_TARGET in
     fi
     ;;
 esac
-"$out/$name/memfw" --version
-cat "$out/SHA256SUMS"
+cat "$out/$name.SUMS"
 if [ -n "$twice" ]; then
   make_one "$out.again"
-  if ! cmp "$out/SHA256SUMS" "$out.again/SHA256SUMS"; then
+  if ! cmp "$out/$name.SUMS" "$out.again/$name.SUMS"; then
     echo "error: the second build is another one:" >&2
-    cat "$out.again/SHA256SUMS" >&2
+    cat "$out.again/$name.SUMS" >&2
     exit 1
   fi
   rm -rf "$out.again"
