@@ -45,6 +45,7 @@ mod link_chat;
 mod link_own;
 mod link_reads;
 mod link_refusals;
+mod load;
 mod losses;
 mod markers;
 mod notifications;

@@ -55,10 +55,12 @@ fn what_happened_is_counted_for_programs() {
       "name",
       "seen",
       "kept",
+      "baseline",
       "flagged",
       "quarantined",
       "returned",
       "approved",
+      "false_alarms",
       "rejected",
       "trust",
       "latency",
@@ -79,11 +81,12 @@ fn what_happened_is_counted_for_programs() {
   assert_eq!(stats["exposure"]["redactions"], 1);
   let found = stats["by"]["code"].as_array().unwrap();
   assert!(!found.is_empty() && found.iter().all(|code| code["approved"] == 0), "{found:?}");
-  // An approval is a false alarm of the file, the source and every code.
+  // An approval counts for the file, the source and every code.
   guarded.approve_all();
   guarded.settle();
   let stats = guarded.json(&["stats", "--json"]);
   assert_eq!(row(&stats, "file", &file)["approved"], 1);
+  assert_eq!(row(&stats, "file", &file)["false_alarms"], 1);
   assert_eq!(row(&stats, "source", "unknown")["approved"], 1);
   assert_eq!(row(&stats, "layer", "rules")["approved"], 1);
   let codes = stats["by"]["code"].as_array().unwrap();
@@ -96,7 +99,7 @@ fn what_happened_is_counted_for_people() {
   let text = guarded.ok(&["stats"]);
   for part in [
     "  seen       3 blocks: 2 kept, 0 flagged, 1 quarantined\n",
-    "  reviewed   0 approved (false alarms), 0 rejected\n",
+    "  reviewed   0 approved (0 false alarms), 0 rejected\n",
     "  decided    p50 ",
     "over the last 1 redaction\n",
     "TRUST      BLOCKS  SHARE\n",
@@ -208,11 +211,69 @@ fn a_decision_that_was_taken_back_is_no_false_alarm() {
   let stats = guarded.json(&["stats", "--json"]);
   assert_eq!((&stats["all"]["approved"], &stats["all"]["rejected"]), (&0.into(), &0.into()));
   let shown = guarded.ok(&["stats"]);
-  assert!(shown.contains("  reviewed   0 approved (false alarms), 0 rejected\n"), "{shown}");
+  assert!(shown.contains("  reviewed   0 approved (0 false alarms), 0 rejected\n"), "{shown}");
   let page = fs::read_to_string(report(&guarded, &[])).unwrap();
   assert!(page.contains("<b>0</b>false alarms"), "{page}");
   guarded.memfw(&["approve", &id]);
   assert_eq!(guarded.json(&["stats", "--json"])["all"]["approved"], 1);
+}
+
+#[test]
+fn what_a_person_took_out_and_approved_is_no_false_alarm() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n\n- old\n- other\n");
+  guarded.start();
+  guarded.ok(&["quarantine", "add", "MEMORY.md:3"]);
+  guarded.approve_all();
+  guarded.stop();
+  let stats = guarded.json(&["stats", "--json"]);
+  assert_eq!((&stats["all"]["approved"], &stats["all"]["false_alarms"]), (&1.into(), &0.into()));
+  let page = fs::read_to_string(report(&guarded, &[])).unwrap();
+  assert!(page.contains("<b>0</b>false alarms"), "{page}");
+}
+
+#[test]
+fn a_report_shows_new_blocks_by_local_day_and_files_with_findings() {
+  let mut guarded = Guarded::new(NEVER).env("TZ", "XXX-13:30").memory("MEMORY.md", "# Memory\n");
+  let old: String = (0..40).map(|n| format!("- old {n}\n")).collect();
+  for file in ["memory/2026-11-20.md", "memory/2026-11-21.md"] {
+    guarded = guarded.memory(file, format!("# Day\n\n{old}"));
+  }
+  guarded.start();
+  Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(2)).as_bytes());
+  eventually("the poison waits", || guarded.waiting().len() == 1);
+  guarded.stop();
+  let page = fs::read_to_string(report(&guarded, &[])).unwrap();
+  assert!(page.contains("days of UTC+13:30; made at 20"), "{page}");
+  assert!(page.contains(": 0 kept, 0 flagged, 1 quarantined</title>"), "{page}");
+  let baseline = guarded.json(&["stats", "--json"])["all"]["baseline"].as_u64().unwrap();
+  assert!(baseline > 70, "{baseline}");
+  let without = format!("Without {baseline} blocks that memfw found in memory and kept.");
+  assert!(page.contains(&without), "{page}");
+  assert!(page.contains("2 files without findings: <code>memfw stats</code>"), "{page}");
+  assert!(!page.contains("2026-11-20.md"), "{page}");
+}
+
+#[test]
+fn a_report_is_opened_if_wanted() {
+  let guarded = poisoned();
+  let bin = guarded.tmp().join("bin");
+  fs::create_dir(&bin).unwrap();
+  let path = guarded.tmp().join("report.html");
+  let open = |to: &Path| {
+    let args = ["report", "--open", "--html", path.to_str().unwrap()];
+    guarded.test().env("PATH", to.to_str().unwrap()).args(args).output()
+  };
+  let output = open(&bin);
+  assert_eq!(output.status, 2, "{output:?}");
+  assert!(output.stderr.contains("`xdg-open` cannot be run"), "{}", output.stderr);
+  assert!(path.exists(), "the page is written all the same");
+  let opened = guarded.tmp().join("opened");
+  let script = format!("#!/bin/sh\n/bin/echo \"$1\" >{}\n", opened.display());
+  fs::write(bin.join("xdg-open"), script).unwrap();
+  fs::set_permissions(bin.join("xdg-open"), fs::Permissions::from_mode(0o755)).unwrap();
+  assert_eq!(open(&bin).status, 0);
+  let named = || fs::read_to_string(&opened).unwrap_or_default();
+  eventually("the browser has the page", || named().trim_end() == path.to_str().unwrap());
 }
 
 #[test]

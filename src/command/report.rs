@@ -27,11 +27,13 @@ use crate::{
   os::{
     Clock as _, SystemClock,
     report_file::{PageError, write_page},
+    subprocess,
   },
   store::{Item, ItemFilter, Ledger, StoreError},
   terminal::{
     escape::terminal,
     failure::{Failure, reason},
+    time,
   },
 };
 use page::{Facts, MARK, page};
@@ -57,6 +59,10 @@ pub struct ReportArgs {
   #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS,
     value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
   pub days: u32,
+
+  /// Open the page in the browser afterwards
+  #[arg(long)]
+  pub open: bool,
 
   /// Include the beginning of each waiting text; it is hostile
   #[arg(long)]
@@ -86,6 +92,13 @@ pub fn run(context: &Context, args: ReportArgs) -> Result<Status, Failure> {
     context.out.json(&json!({ "file": shown(&path), "waiting": n_waiting(&facts) }))?;
   } else {
     context.out.note(&format!("written to {}", terminal(shown(&path))))?;
+  }
+  if args.open {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    subprocess::leave_running(&[opener.into(), path.clone().into()]).map_err(|why| {
+      Failure::unavailable(terminal(why))
+        .hint(format!("open `{}` in a browser", terminal(shown(&path))))
+    })?;
   }
   Ok(Status::Yes)
 }
@@ -120,7 +133,7 @@ fn gather(
   with_text: bool,
 ) -> Result<Facts, Failure> {
   let now = SystemClock.now();
-  let span = Span::gather(ledger, days, now)?;
+  let span = Span::gather(ledger, days, now, time::local_ahead(now))?;
   let mut items = ledger.items(&ItemFilter::open())?;
   items.truncate(MAX_WAITING);
   let n_waiting = usize::try_from(ledger.counts(now)?.for_a_person()).unwrap_or(usize::MAX);

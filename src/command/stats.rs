@@ -69,7 +69,10 @@ pub fn run(context: &Context, args: StatsArgs) -> Result<Status, Failure> {
     return prometheus::run(context, args.output.as_deref());
   }
   let ledger = context.ledger()?;
-  let span = Span::gather(&ledger, args.days, SystemClock.now())?;
+  let now = SystemClock.now();
+  // Programs get UTC.
+  let ahead = if args.json { 0 } else { time::local_ahead(now) };
+  let span = Span::gather(&ledger, args.days, now, ahead)?;
   let reading = Reading::find(&ledger)?;
   if args.json {
     context.out.json(&to_json(&span, &reading))?;
@@ -111,15 +114,18 @@ fn to_json(span: &Span, reading: &Reading) -> Value {
 }
 
 fn line_json<K>(name: Option<impl serde::Serialize>, line: &Line<K>) -> Value {
-  let Counts { kept, flagged, quarantined, returned, approved, rejected } = line.counts;
+  let Counts { kept, baseline, flagged, quarantined, returned, approved, false_alarms, rejected } =
+    line.counts;
   json!({
     "name": name,
     "seen": line.counts.seen(),
     "kept": kept,
+    "baseline": baseline,
     "flagged": flagged,
     "quarantined": quarantined,
     "returned": returned,
     "approved": approved,
+    "false_alarms": false_alarms,
     "rejected": rejected,
     "trust": line.trust.map(Trust::as_str),
     "latency": line.latency,
@@ -134,9 +140,9 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 
 fn print(out: &Out, span: &Span, reading: &Reading, rows: usize) -> Result<(), Failure> {
   let figures = &span.figures;
-  let Counts { kept, flagged, quarantined, returned, approved, rejected } = figures.all.counts;
-  let (first, last) = (date(span.since / DAY), date(span.until / DAY));
-  out.line(&out.paint(Style::Bold, &format!("{first} to {last}, days of UTC")))?;
+  let Counts { kept, flagged, quarantined, returned, approved, false_alarms, rejected, .. } =
+    figures.all.counts;
+  out.line(&out.paint(Style::Bold, &span.title()))?;
   out.line(&format!(
     "  seen       {}: {kept} kept, {flagged} flagged, {quarantined} quarantined",
     count(figures.all.counts.seen(), "block")
@@ -144,7 +150,8 @@ fn print(out: &Out, span: &Span, reading: &Reading, rows: usize) -> Result<(), F
   if returned > 0 {
     out.line(&format!("  came back  {} and went out again", count(returned, "time")))?;
   }
-  out.line(&format!("  reviewed   {approved} approved (false alarms), {rejected} rejected"))?;
+  let alarms = count(false_alarms, "false alarm");
+  out.line(&format!("  reviewed   {approved} approved ({alarms}), {rejected} rejected"))?;
   let times = figures.all.latency.as_ref().map_or_else(
     || "nothing was measured yet".to_owned(),
     |times| decided(times, figures.all.measured),

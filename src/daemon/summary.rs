@@ -63,6 +63,9 @@ fn about(ledger: &Ledger, from: i64, to: i64) -> Result<Option<String>, EngineEr
     returned: n(EventKind::Returned),
     approved: n(EventKind::Approved),
     rejected: n(EventKind::Rejected),
+    // The sentence says nothing of these two.
+    baseline: 0,
+    false_alarms: 0,
   };
   let waiting = ledger.counts(to)?.for_a_person();
   let told = Day { counts, degraded: n(EventKind::Degraded), waiting };

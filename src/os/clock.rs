@@ -6,7 +6,7 @@ use std::{
   time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 
 /// Two clocks: one for people, one for intervals.
 pub trait Clock: Send + Sync {
@@ -70,6 +70,13 @@ pub fn pause(wait: Duration) {
 /// A time outside the representable years is shown as the first or last representable one.
 pub fn rfc3339(micros: i64) -> String {
   timestamp(micros).to_string()
+}
+
+/// How much the machine's local time is ahead of UTC at a time of [`Clock::now`], in microseconds; negative west of
+/// Greenwich.
+pub fn local_ahead(micros: i64) -> i64 {
+  let zone = TimeZone::system();
+  i64::from(zone.to_offset(timestamp(micros)).seconds()) * 1_000_000
 }
 
 /// A time of [`Clock::now`] in whole seconds, or the nearest representable one.

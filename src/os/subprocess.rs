@@ -63,6 +63,20 @@ pub fn output(words: &[OsString], limit: Duration, most: u64) -> Result<Vec<u8>,
   watch(words, limit, Some(most))
 }
 
+/// Starts a program with its arguments and does not wait for its end: it may be one that a person uses for hours. An
+/// error is a sentence.
+pub fn leave_running(words: &[OsString]) -> Result<(), String> {
+  let Some((program, args)) = words.split_first() else {
+    return Err("no program is named".to_owned());
+  };
+  let mut command = Command::new(program);
+  command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+  // An interrupt at the terminal is not meant for it.
+  command.process_group(0);
+  let started = command.spawn().map(drop);
+  started.map_err(|error| format!("`{}` cannot be run: {error}", program.display()))
+}
+
 fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u8>, String> {
   let Some((program, args)) = words.split_first() else {
     return Err("no program is named".to_owned());

@@ -32,8 +32,11 @@ pub enum What {
   Quarantined,
   /// It came back and was taken out again.
   Returned,
-  /// A person restored it, or cleared its flag: a false alarm.
-  Approved,
+  /// A person restored it, or cleared its flag.
+  Approved {
+    /// Whether memfw had found something in it, and not the person who took it out.
+    is_false_alarm: bool,
+  },
   /// A person rejected it.
   Rejected,
   /// Baseline blocks of a file; the flagged blocks among them were reported directly before, with
@@ -69,14 +72,18 @@ pub struct Happening<'a> {
 pub struct Counts {
   /// Blocks that stay without findings.
   pub kept: u64,
+  /// Those among them that were there before memfw.
+  pub baseline: u64,
   /// Blocks that stay with findings.
   pub flagged: u64,
   /// Blocks that were taken out.
   pub quarantined: u64,
   /// How often such a block came back.
   pub returned: u64,
-  /// False alarms: blocks that a person restored or cleared.
+  /// Blocks that a person restored or cleared.
   pub approved: u64,
+  /// Those among them in which memfw had found something.
+  pub false_alarms: u64,
   /// Blocks that a person rejected.
   pub rejected: u64,
 }
@@ -92,7 +99,16 @@ impl Counts {
     *self == Self::default()
   }
 
-  fn add(&mut self, what: What, n: u64) {
+  /// Counts `n` blocks, which were there before memfw if they are `adopted`.
+  fn add(&mut self, what: What, n: u64, is_adopted: bool) {
+    match what {
+      What::Adopted(_) => self.baseline = self.baseline.saturating_add(n),
+      What::Cleared if is_adopted => self.baseline = self.baseline.saturating_add(n),
+      What::Approved { is_false_alarm: true } => {
+        self.false_alarms = self.false_alarms.saturating_add(n);
+      }
+      _ => {}
+    }
     let count = match what {
       What::Cleared => {
         self.flagged = self.flagged.saturating_sub(n);
@@ -102,7 +118,7 @@ impl Counts {
       What::Flagged => &mut self.flagged,
       What::Quarantined => &mut self.quarantined,
       What::Returned => &mut self.returned,
-      What::Approved => &mut self.approved,
+      What::Approved { .. } => &mut self.approved,
       What::Rejected => &mut self.rejected,
     };
     *count = count.saturating_add(n);
@@ -143,13 +159,15 @@ pub struct Figures {
   pub codes: Vec<Line<Code>>,
   /// By the layer that decided.
   pub layers: Vec<Line<Layer>>,
-  /// By day of UTC, counted from 1970.
+  /// By day, counted from 1970.
   pub days: Vec<Line<i64>>,
 }
 
 /// Counts one event after the other.
 #[derive(Debug, Default)]
 pub struct Tally {
+  /// How much local time is ahead of UTC, in microseconds.
+  ahead: i64,
   all: Row,
   files: Table<String>,
   sources: Table<String>,
@@ -172,6 +190,11 @@ struct Run {
 }
 
 impl Tally {
+  /// Counts days of local time, which is so many microseconds ahead of UTC.
+  pub fn of_days_ahead(ahead: i64) -> Self {
+    Self { ahead, ..Self::default() }
+  }
+
   /// Adds the next event.
   pub fn add(&mut self, one: &Happening<'_>) {
     if let (What::Flagged, Some(block)) = (one.what, one.adopted) {
@@ -195,7 +218,7 @@ impl Tally {
     };
     let took = if matches!(one.what, What::Adopted(_)) { None } else { one.took_us };
     let count = |row: &mut Row| {
-      row.counts.add(one.what, n);
+      row.counts.add(one.what, n, one.adopted.is_some());
       row.trust = match (row.trust, one.trust) {
         (Some(known), Some(new)) => Some(known.min(new)),
         (known, new) => known.or(new),
@@ -210,7 +233,7 @@ impl Tally {
     if let (What::Adopted(_), Some(file)) = (one.what, one.file)
       && self.adopted.len() < MAX_NAMES
     {
-      self.adopted.insert(file.to_owned(), day(one.at));
+      self.adopted.insert(file.to_owned(), self.day(one.at));
     }
     count(&mut self.all);
     if let Some(file) = one.file {
@@ -225,7 +248,12 @@ impl Tally {
     if let Some(layer) = &one.layer {
       count(self.layers.row(layer));
     }
-    count(self.days.row(&day(one.at)));
+    let day = self.day(one.at);
+    count(self.days.row(&day));
+  }
+
+  fn day(&self, at: i64) -> i64 {
+    day(at.saturating_add(self.ahead))
   }
 
   /// All tables.
@@ -247,7 +275,10 @@ impl Tally {
     let Some((file, day)) = one.file.and_then(|file| Some((file, *self.adopted.get(file)?))) else {
       return;
     };
-    let less = |row: &mut Row| row.counts.kept = row.counts.kept.saturating_sub(1);
+    let less = |row: &mut Row| {
+      row.counts.kept = row.counts.kept.saturating_sub(1);
+      row.counts.baseline = row.counts.baseline.saturating_sub(1);
+    };
     less(&mut self.all);
     less(self.files.row(file));
     less(self.days.row(&day));
@@ -356,10 +387,24 @@ mod tests {
       Happening { took_us: Some(10), ..PLAIN },
       out,
       Happening { what: What::Returned, at: DAY, ..out },
-      Happening { what: What::Approved, at: DAY, took_us: None, layer: None, ..out },
+      Happening {
+        what: What::Approved { is_false_alarm: true },
+        at: DAY,
+        took_us: None,
+        layer: None,
+        ..out
+      },
       Happening { what: What::Rejected, file: Some("/w/b.md"), source: None, ..PLAIN },
     ]);
-    let all = Counts { kept: 1, quarantined: 1, returned: 1, approved: 1, rejected: 1, flagged: 0 };
+    let all = Counts {
+      kept: 1,
+      quarantined: 1,
+      returned: 1,
+      approved: 1,
+      false_alarms: 1,
+      rejected: 1,
+      ..Counts::default()
+    };
     assert_eq!((found.all.counts, found.all.counts.seen()), (all, 2));
     assert_eq!(found.all.latency.map(|times| (times.p50_us, times.max_us)), Some((30.0, 30.0)));
     let names = |lines: &[Line<String>]| -> Vec<String> {
@@ -373,7 +418,7 @@ mod tests {
       assert_eq!((line.counts.seen(), line.counts.approved), (1, 1), "{:?}", line.name);
     }
     assert_eq!(found.codes.len(), 2);
-    assert_eq!(found.layers[0].counts, Counts { approved: 0, ..all });
+    assert_eq!(found.layers[0].counts, Counts { approved: 0, false_alarms: 0, ..all });
     let days: Vec<_> = found.days.iter().map(|line| (line.name, line.counts.seen())).collect();
     assert_eq!(days, [(Some(0), 2), (Some(1), 0)]);
   }

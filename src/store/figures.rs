@@ -119,8 +119,8 @@ impl Ledger {
   }
 
   /// Blocks that appeared in memory and disappeared from it, by day and trust, in the order of
-  /// days. Deleted files are left out: it is not known when their blocks disappeared.
-  pub fn trust_days(&self) -> Result<Vec<TrustDay>, StoreError> {
+  /// days of a local time that is `ahead` of UTC by so many microseconds. Deleted files are left out: it is not known when their blocks disappeared.
+  pub fn trust_days(&self, ahead: i64) -> Result<Vec<TrustDay>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "WITH levels (trust, level) AS
@@ -136,11 +136,11 @@ impl Ledger {
               UNION ALL SELECT a.at, l.level, a.n, 0
                 FROM baseline a JOIN file f ON f.id = a.file JOIN levels l ON l.trust = a.trust
                 WHERE f.status <> 'missing')
-         SELECT m.day / 86400000000, l.trust, sum(m.came), sum(m.went)
+         SELECT (m.day + ?1) / 86400000000, l.trust, sum(m.came), sum(m.went)
          FROM moves m JOIN levels l ON l.level = m.level
          GROUP BY 1, m.level ORDER BY 1, m.level",
       )?;
-      let rows = statement.query_map([], |row| {
+      let rows = statement.query_map([ahead], |row| {
         Ok(TrustDay {
           day: row.get(0)?,
           trust: column::word(row, 1)?,
@@ -293,7 +293,7 @@ mod tests {
     ledger.set_status(Path::new("/w/b.md"), Path::new("/w"), gone, None).unwrap();
     let day = |day, trust, came, went| TrustDay { day, trust, came, went };
     assert_eq!(
-      ledger.trust_days().unwrap(),
+      ledger.trust_days(0).unwrap(),
       [day(1, Trust::Hostile, 1, 0), day(2, Trust::Trusted, 1, 0), day(5, Trust::Trusted, 0, 1),]
     );
   }
@@ -316,6 +316,6 @@ mod tests {
     let scans = [scan("/w/a.md", &rows, 3 * DAY)];
     ledger.adopt(&scans).unwrap();
     let expected = [TrustDay { day: 3, trust: Trust::Verified, came: 2, went: 0 }];
-    assert_eq!(ledger.trust_days().unwrap(), expected);
+    assert_eq!(ledger.trust_days(0).unwrap(), expected);
   }
 }

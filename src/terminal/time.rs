@@ -1,8 +1,10 @@
 //! Times for people and programs; this module reads no clock.
 #![forbid(unsafe_code)]
 
-pub use crate::os::clock::rfc3339;
+use jiff::tz::Offset;
+
 use crate::os::clock::timestamp;
+pub use crate::os::clock::{local_ahead, rfc3339};
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
@@ -32,6 +34,27 @@ pub fn exact(micros: i64, now: i64) -> String {
 /// The day of a time in UTC: `2026-11-21`.
 pub fn date(micros: i64) -> String {
   timestamp(micros).strftime("%Y-%m-%d").to_string()
+}
+
+/// A time as RFC 3339 in a local time that is `ahead` of UTC, in microseconds: `2026-11-21T13:00:00+01:00`.
+pub fn local(micros: i64, ahead: i64) -> String {
+  match offset(ahead) {
+    Some(offset) => timestamp(micros).display_with_offset(offset).to_string(),
+    None => rfc3339(micros),
+  }
+}
+
+/// The name of a local time that is `ahead` of UTC, in microseconds: `UTC`, `UTC+01:00`.
+pub fn zone(ahead: i64) -> String {
+  let text = offset(ahead).map(|offset| timestamp(0).display_with_offset(offset).to_string());
+  let shift = text.as_deref().and_then(|text| text.get("1970-01-01T00:00:00".len()..));
+  format!("UTC{}", shift.unwrap_or_default())
+}
+
+/// `None` for UTC itself, and for what is no local time.
+fn offset(ahead: i64) -> Option<Offset> {
+  let seconds = i32::try_from(ahead / SECOND).ok().filter(|seconds| *seconds != 0)?;
+  Offset::from_seconds(seconds).ok()
 }
 
 #[cfg(test)]
@@ -66,6 +89,16 @@ mod tests {
     assert_eq!(exact(DAY - 1), "12:00:00");
     assert_eq!(exact(DAY), "2026-11-20 12:00");
     assert_eq!(exact(-SECOND), "2026-11-21 12:00", "a clock that was set back");
+  }
+
+  #[test]
+  fn a_local_time_says_how_far_it_is_ahead() {
+    assert_eq!(local(NOON, HOUR), "2026-11-21T13:00:00+01:00");
+    assert_eq!(local(NOON, -(3 * HOUR + 30 * MINUTE)), "2026-11-21T08:30:00-03:30");
+    assert_eq!(local(NOON, 0), rfc3339(NOON));
+    assert_eq!(zone(HOUR), "UTC+01:00");
+    assert_eq!(zone(-(3 * HOUR + 30 * MINUTE)), "UTC-03:30");
+    assert_eq!((zone(0), zone(i64::MAX)), ("UTC".to_owned(), "UTC".to_owned()));
   }
 
   #[test]

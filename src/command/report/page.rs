@@ -18,6 +18,7 @@ use crate::{
   detect::{Code, Layer},
   engine::{EventKind, event::shown},
   memory::BlockId,
+  plural::count,
   provenance::{Source, Trust},
   stats::{Counts, Line},
   store::{EventRow, Item},
@@ -55,6 +56,12 @@ pub(super) struct Facts {
   pub(super) more_events: bool,
 }
 
+impl Facts {
+  fn time(&self, at: i64) -> String {
+    time::local(at, self.span.ahead)
+  }
+}
+
 /// The whole page as HTML, beginning with [`MARK`].
 pub(super) fn page(facts: &Facts) -> String {
   let mut html = Html::default();
@@ -69,7 +76,7 @@ pub(super) fn page(facts: &Facts) -> String {
   table(&mut html, "Sources", "source", true, &figures.sources, String::as_str);
   table(&mut html, "What was found", "code", false, &figures.codes, |code| Code::as_str(*code));
   table(&mut html, "Who decided", "layer", false, &figures.layers, |layer| Layer::as_str(*layer));
-  table(&mut html, "Files", "file", false, &figures.files, String::as_str);
+  files(&mut html, &figures.files);
   timeline(&mut html, facts);
   html.markup("</body>\n</html>\n");
   html.finish()
@@ -94,16 +101,15 @@ fn head(html: &mut Html) {
 }
 
 fn title(html: &mut Html, facts: &Facts) {
-  let Span { since, until, truncated, .. } = &facts.span;
   html
     .markup("<header><h1>memfw report</h1><p class=\"soft\">")
-    .text(time::date(*since))
-    .markup(" to ")
-    .text(time::rfc3339(*until))
-    .markup(", days of UTC; memfw ")
+    .text(facts.span.title())
+    .markup("; made at ")
+    .text(facts.time(facts.span.until))
+    .markup(" by memfw ")
     .text(env!("CARGO_PKG_VERSION"))
     .markup("</p>");
-  if *truncated {
+  if facts.span.truncated {
     html.markup("<p class=\"soft\">There was more; only the newest events are counted.</p>");
   }
   html.markup("</header>\n");
@@ -119,7 +125,7 @@ fn tiles(html: &mut Html, facts: &Facts) {
     ("flagged", counts.flagged),
     ("quarantined", counts.quarantined),
     ("wait for you", n_waiting),
-    ("false alarms", counts.approved),
+    ("false alarms", counts.false_alarms),
   ] {
     html.markup("<div><b>").number(n).markup("</b>").markup(what).markup("</div>");
   }
@@ -156,7 +162,7 @@ fn waiting(html: &mut Html, facts: &Facts) {
     html.markup(item.status.as_str()).markup("</b> from ").text(item.source.as_str());
     html.markup(", ").markup(item.trust.as_str()).markup("<br>");
     html.text(shown(&item.path)).markup(", line ").number(u64::from(item.line));
-    html.markup("<br><span class=\"soft\">").text(time::rfc3339(item.quarantined_at));
+    html.markup("<br><span class=\"soft\">").text(facts.time(item.quarantined_at));
     for code in &item.codes {
       html.markup("; ").markup(code.as_str()).markup(": ").markup(code.title());
     }
@@ -176,8 +182,14 @@ fn waiting(html: &mut Html, facts: &Facts) {
 
 fn days(html: &mut Html, span: &Span) {
   let known = &span.figures.days;
+  // One day of the first scan would make all others invisible.
+  let without_baseline = |mut counts: Counts| {
+    counts.kept = counts.kept.saturating_sub(counts.baseline);
+    counts
+  };
   let of = |day: i64| {
-    known.iter().find(|line| line.name == Some(day)).map(|line| line.counts).unwrap_or_default()
+    let line = known.iter().find(|line| line.name == Some(day));
+    without_baseline(line.map(|line| line.counts).unwrap_or_default())
   };
   let columns: Vec<Column> = span
     .all_days()
@@ -189,11 +201,15 @@ fn days(html: &mut Html, span: &Span) {
       }
     })
     .collect();
-  let all = span.figures.all.counts;
-  html.markup("<section><h2>Blocks by day</h2>");
+  let all = without_baseline(span.figures.all.counts);
+  html.markup("<section><h2>New blocks by day</h2>");
   chart::draw(html, "blocks by day and what became of them", &columns);
   axis(html, span, span.all_days().map(|day| of(day).seen()).max());
   legend(html, &[("kept", all.kept), ("flagged", all.flagged), ("quarantined", all.quarantined)]);
+  if let baseline @ 1.. = span.figures.all.counts.baseline {
+    html.markup("<p class=\"soft\">Without ").text(count(baseline, "block"));
+    html.markup(" that memfw found in memory and kept.</p>");
+  }
   html.markup("</section>\n");
 }
 
@@ -266,7 +282,7 @@ fn table<K>(
         .markup(line.trust.map_or("", Trust::as_str))
         .markup("</td>");
     }
-    let Counts { kept, flagged, quarantined, approved, .. } = line.counts;
+    let Counts { kept, flagged, quarantined, false_alarms, .. } = line.counts;
     // On a phone the table has no header, so each figure has the name of its column.
     let mut cell = |what: &'static str, text: &str| {
       html
@@ -276,7 +292,7 @@ fn table<K>(
         .text(text)
         .markup("</td>");
     };
-    let counts = [line.counts.seen(), kept, flagged, quarantined, approved];
+    let counts = [line.counts.seen(), kept, flagged, quarantined, false_alarms];
     for (what, n) in FIGURES.into_iter().zip(counts) {
       cell(what, &n.to_string());
     }
@@ -290,6 +306,20 @@ fn table<K>(
     html.markup(" more: <code>memfw stats --json</code></p>");
   }
   html.markup("</section>\n");
+}
+
+/// The files in which something was found. Most have nothing, and a first scan names all of them.
+fn files(html: &mut Html, lines: &[Line<String>]) {
+  let has_findings = |counts: &Counts| {
+    counts.flagged + counts.quarantined + counts.returned + counts.approved + counts.rejected > 0
+  };
+  let (found, clean): (Vec<Line<String>>, Vec<Line<String>>) =
+    lines.iter().cloned().partition(|line| has_findings(&line.counts));
+  table(html, "Files with findings", "file", false, &found, String::as_str);
+  if let n @ 1.. = clean.len() as u64 {
+    html.markup("<p class=\"soft\">").text(count(n, "file"));
+    html.markup(" without findings: <code>memfw stats</code></p>");
+  }
 }
 
 fn timeline(html: &mut Html, facts: &Facts) {
@@ -306,7 +336,7 @@ fn timeline(html: &mut Html, facts: &Facts) {
       _ if matches!(row.event, EventKind::Quarantined | EventKind::Held) => "warn",
       _ => "",
     };
-    html.markup("<li><span class=\"soft\">").text(time::rfc3339(row.at));
+    html.markup("<li><span class=\"soft\">").text(facts.time(row.at));
     html.markup("</span> <b class=\"").markup(class).markup("\">");
     html.text(row.event.message()).markup("</b>");
     if let Some(id) = &row.block {

@@ -37,6 +37,7 @@ fn facts(name: &str) -> Facts {
   let span = Span {
     since: (today - 1) * DAY,
     until: NOON,
+    ahead: 0,
     truncated: true,
     figures: tally.finish(),
     levels: levels(&moves, today - 1, today),
@@ -171,7 +172,7 @@ fn the_page_asks_for_nothing_and_lets_nothing_in() {
 fn every_part_tells_its_figures() {
   let page = page(&facts("web_fetch:example.com"));
   for part in [
-    "2026-11-20 to 2026-11-21T12:00:00Z, days of UTC",
+    "2026-11-20 to 2026-11-21, days of UTC; made at 2026-11-21T12:00:00Z",
     "only the newest events are counted",
     "<b>2</b>blocks in memory",
     "<b>5</b>wait for you",
@@ -196,6 +197,7 @@ fn every_part_tells_its_figures() {
     span: Span {
       since: 0,
       until: NOON,
+      ahead: 0,
       truncated: false,
       figures: Tally::default().finish(),
       levels: levels(&[], 0, 0),

@@ -2,12 +2,16 @@
 #![forbid(unsafe_code)]
 
 use crate::{
+  detect::Code,
   engine::{EventKind, event::shown},
   memory::BlockId,
   provenance::Source,
   stats::{Figures, Happening, Level, Move, Tally, What, day, levels},
   store::{EventRow, Ledger},
-  terminal::{failure::Failure, time::DAY},
+  terminal::{
+    failure::Failure,
+    time::{self, DAY},
+  },
 };
 
 /// The days that are counted by default.
@@ -29,10 +33,12 @@ const COUNTED: [EventKind; 9] = [
 
 /// The figures of some days up to now.
 pub struct Span {
-  /// The start, microseconds since 1970: a midnight of UTC.
+  /// The start, microseconds since 1970: a midnight.
   pub since: i64,
   /// The end.
   pub until: i64,
+  /// How much the days are ahead of those of UTC, in microseconds.
+  pub ahead: i64,
   /// Whether there were more events than are counted.
   pub truncated: bool,
   /// The outcomes of blocks.
@@ -42,19 +48,27 @@ pub struct Span {
 }
 
 impl Span {
-  /// Counts the last `days` days, including today.
-  pub fn gather(ledger: &Ledger, days: u32, now: i64) -> Result<Self, Failure> {
-    let today = day(now);
+  /// Counts the last `days` days, including today. Local time is `ahead` of UTC by so many microseconds.
+  pub fn gather(ledger: &Ledger, days: u32, now: i64, ahead: i64) -> Result<Self, Failure> {
+    let today = day(now.saturating_add(ahead));
     let first = today.saturating_sub(i64::from(days.max(1)) - 1);
-    let since = first.saturating_mul(DAY);
-    let (figures, truncated) = outcomes(ledger, since, MAX_EVENTS)?;
+    let since = first.saturating_mul(DAY).saturating_sub(ahead);
+    let (figures, truncated) = count_since(ledger, since, MAX_EVENTS, Tally::of_days_ahead(ahead))?;
     let moves: Vec<Move> = ledger
-      .trust_days()?
+      .trust_days(ahead)?
       .into_iter()
       // If the clock was set back, the ledger has blocks from days in the future.
       .map(|one| Move { day: one.day.min(today), trust: one.trust, came: one.came, went: one.went })
       .collect();
-    Ok(Self { since, until: now, truncated, figures, levels: levels(&moves, first, today) })
+    let levels = levels(&moves, first, today);
+    Ok(Self { since, until: now, ahead, truncated, figures, levels })
+  }
+
+  /// The first and the last day, and whose days they are: `2026-11-19 to 2026-11-21, days of UTC`.
+  pub fn title(&self) -> String {
+    let date = |at: i64| time::date(at.saturating_add(self.ahead));
+    let zone = time::zone(self.ahead);
+    format!("{} to {}, days of {zone}", date(self.since), date(self.until))
   }
 
   /// The content of memory now.
@@ -70,7 +84,15 @@ impl Span {
 
 /// The outcomes of blocks since a time, from at most so many events, the newest ones; and whether there were more.
 pub fn outcomes(ledger: &Ledger, since: i64, most: u32) -> Result<(Figures, bool), Failure> {
-  let mut tally = Tally::default();
+  count_since(ledger, since, most, Tally::default())
+}
+
+fn count_since(
+  ledger: &Ledger,
+  since: i64,
+  most: u32,
+  mut tally: Tally,
+) -> Result<(Figures, bool), Failure> {
   let truncated = ledger.each_event(&COUNTED, since, most, |row| count(&mut tally, &row))?;
   Ok((tally.finish(), truncated))
 }
@@ -83,7 +105,10 @@ fn count(tally: &mut Tally, row: &EventRow) {
     EventKind::Cleared => What::Cleared,
     EventKind::Quarantined | EventKind::Held => What::Quarantined,
     EventKind::Returned => What::Returned,
-    EventKind::Approved => What::Approved,
+    // What a person took out was no alarm.
+    EventKind::Approved => What::Approved {
+      is_false_alarm: row.codes.iter().any(|code| *code != Code::ManualQuarantine),
+    },
     EventKind::Rejected => What::Rejected,
     _ => return,
   };

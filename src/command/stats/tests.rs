@@ -64,7 +64,7 @@ fn sample() -> Span {
   for one in [
     out,
     Happening { what: What::Returned, ..out },
-    Happening { what: What::Approved, layer: None, took_us: None, ..out },
+    Happening { what: What::Approved { is_false_alarm: true }, layer: None, took_us: None, ..out },
     Happening { what: What::Flagged, at: NOON - DAY, ..kept },
   ] {
     tally.add(&one);
@@ -75,6 +75,7 @@ fn sample() -> Span {
   Span {
     since: (today - 2) * DAY,
     until: NOON,
+    ahead: 0,
     truncated: false,
     figures: tally.finish(),
     levels: levels(&moves, today - 2, today),
@@ -90,7 +91,7 @@ fn people_get_tables_of_80_columns() {
 2026-11-19 to 2026-11-21, days of UTC
   seen       18 blocks: 16 kept, 1 flagged, 1 quarantined
   came back  1 time and went out again
-  reviewed   1 approved (false alarms), 0 rejected
+  reviewed   1 approved (1 false alarm), 0 rejected
   decided    p50 1.2 ms, slowest 98.0 ms over 3 decisions
   exposure   nothing was redacted yet
 
