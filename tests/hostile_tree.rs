@@ -4,6 +4,7 @@
 //! Each is there at a start or appears while the daemon runs. The daemon must not hang on it, open
 //! it, or write through it; `status` must name it; and poison beside it must be taken out at once.
 
+mod case;
 mod spy;
 mod swapped;
 
@@ -141,7 +142,7 @@ fn assert_guards(guarded: &Guarded, n: usize) {
 
 /// `status` names a path and why it is not guarded.
 #[track_caller]
-fn assert_told(guarded: &Guarded, file: &str, why: &str) {
+fn assert_reported(guarded: &Guarded, file: &str, why: &str) {
   let mut answer = String::new();
   // Several problems of one workspace are in one line.
   let told =
@@ -179,7 +180,7 @@ fn assert_traps(running: bool) {
   }
   assert_guards(&guarded, 1);
   for trap in &set {
-    assert_told(&guarded, trap.file, trap.why);
+    assert_reported(&guarded, trap.file, trap.why);
   }
   // A directory may have the name of a file; its files are memory.
   Writer::Shell.add(&guarded.path("memory/dir.md/inner.md"), format!("{}\n", poison(2)).as_bytes());
@@ -203,12 +204,12 @@ fn assert_traps(running: bool) {
 }
 
 #[test]
-fn traps_that_are_there_at_a_start_are_told_and_left_alone() {
+fn traps_that_are_there_at_a_start_are_reported_and_left_alone() {
   assert_traps(false);
 }
 
 #[test]
-fn traps_that_appear_are_told_and_left_alone() {
+fn traps_that_appear_are_reported_and_left_alone() {
   assert_traps(true);
 }
 
@@ -221,7 +222,7 @@ fn a_trap_that_becomes_a_plain_file_is_guarded_at_once() {
     if !(trap.set)(&at, &outside) {
       continue;
     }
-    assert_told(&guarded, trap.file, trap.why);
+    assert_reported(&guarded, trap.file, trap.why);
     fs::remove_file(&at).unwrap();
     fs::write(&at, format!("{}\n", poison(n))).unwrap();
     eventually(&format!("{} is guarded", trap.file), || {
@@ -280,7 +281,7 @@ fn any_name_that_a_file_can_have_is_guarded_and_printed_harmlessly() {
 }
 
 #[test]
-fn a_tree_that_is_too_deep_is_told_and_the_rest_is_guarded() {
+fn a_tree_that_is_too_deep_is_reported_and_the_rest_is_guarded() {
   let (mut guarded, _) = world();
   // Deeper than a path can be long; each step is made from the one before.
   let mut at =
@@ -291,12 +292,12 @@ fn a_tree_that_is_too_deep_is_told_and_the_rest_is_guarded() {
   }
   guarded.start();
   assert_guards(&guarded, 1);
-  assert_told(&guarded, "memory/deeper-and", "nested more than");
+  assert_reported(&guarded, "memory/deeper-and", "nested more than");
   guarded.stop();
 }
 
 #[test]
-fn a_file_that_is_locked_by_its_mode_is_told_under_a_dropped_uid() {
+fn a_file_that_is_locked_by_its_mode_is_reported_under_a_dropped_uid() {
   let (guarded, _) = world();
   let Some(mut guarded) = guarded.memory("memory/closed.md", "# Closed\n").played_by_nobody()
   else {
@@ -305,7 +306,7 @@ fn a_file_that_is_locked_by_its_mode_is_told_under_a_dropped_uid() {
   fs::set_permissions(guarded.path("memory/closed.md"), Permissions::from_mode(0o000)).unwrap();
   guarded.start();
   assert_guards(&guarded, 1);
-  assert_told(&guarded, "memory/closed.md", "permission denied");
+  assert_reported(&guarded, "memory/closed.md", "permission denied");
   // Writable, and then no longer; in between it is guarded.
   let path = guarded.path("memory/closed.md");
   fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -315,7 +316,7 @@ fn a_file_that_is_locked_by_its_mode_is_told_under_a_dropped_uid() {
   });
   guarded.settle();
   fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
-  assert_told(&guarded, "memory/closed.md", "permissions do not allow writing");
+  assert_reported(&guarded, "memory/closed.md", "permissions do not allow writing");
   assert_guards(&guarded, 3);
   guarded.stop();
 }
@@ -346,7 +347,7 @@ fn run(program: &str, args: &[&OsStr]) -> bool {
 }
 
 #[test]
-fn an_immutable_file_is_judged_told_and_left() {
+fn an_immutable_file_is_judged_reported_and_left_alone() {
   let (mut guarded, _) = world();
   let path = guarded.path("memory/immutable.md");
   fs::write(&path, "# Immutable\n").unwrap();
@@ -355,7 +356,7 @@ fn an_immutable_file_is_judged_told_and_left() {
   let Some(immutable) = Immutable::new(path.clone()) else { return };
   // That makes no event; the next walk of the tree finds it.
   fs::create_dir(guarded.path("memory/new")).unwrap();
-  assert_told(&guarded, "memory/immutable.md", "immutable");
+  assert_reported(&guarded, "memory/immutable.md", "immutable");
   assert_guards(&guarded, 1);
   drop(immutable);
   Writer::Shell.add(&path, format!("{}\n", poison(2)).as_bytes());
@@ -397,7 +398,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn mounts_in_the_workspace_are_told_and_not_entered() {
+fn mounts_in_the_workspace_are_reported_and_not_entered() {
   let (mut guarded, outside) = world();
   let places = ["memory/bound.md", "memory/bound", "memory/other"];
   fs::write(guarded.path(places[0]), "# Bound\n").unwrap();
@@ -416,7 +417,7 @@ fn mounts_in_the_workspace_are_told_and_not_entered() {
   guarded.start();
   assert_guards(&guarded, 1);
   for place in places {
-    assert_told(&guarded, place, "another mount");
+    assert_reported(&guarded, place, "another mount");
   }
   assert_eq!(spy.seen(), Vec::<String>::new());
   guarded.stop();
@@ -436,7 +437,7 @@ fn a_mount_over_a_guarded_directory_is_not_entered_and_what_it_hid_is_guarded_ag
   assert_guards(&guarded, 1);
   // A mount makes no event; the next walk of the tree finds it.
   fs::create_dir(guarded.path("memory/new")).unwrap();
-  assert_told(&guarded, "memory/sub", "another mount");
+  assert_reported(&guarded, "memory/sub", "another mount");
   assert_eq!(spy.seen(), Vec::<String>::new());
   assert_eq!(fs::read(&file).unwrap(), format!("{}\n", poison(OUTSIDE)).as_bytes());
   drop(spy);
@@ -500,7 +501,7 @@ fn resident(guarded: &Guarded) -> u64 {
 }
 
 #[test]
-fn a_directory_that_is_too_deep_is_told_while_memfw_runs_until_it_is_gone() {
+fn a_directory_that_is_too_deep_is_reported_while_memfw_runs_until_it_is_gone() {
   let (mut guarded, _outside) = world();
   guarded.start();
   let deepest = format!("memory/{}", vec!["d"; 15].join("/"));

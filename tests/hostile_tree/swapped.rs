@@ -137,7 +137,7 @@ fn two_files_that_are_swapped_stay_apart() {
 }
 
 #[test]
-fn a_directory_that_becomes_a_link_between_two_events_is_told() {
+fn a_directory_that_becomes_a_link_between_two_events_is_reported() {
   let (mut guarded, outside) = world();
   guarded = guarded.memory("memory/sub/secret.md", "# Sub\n");
   let sub = guarded.path("memory/sub");
@@ -148,7 +148,7 @@ fn a_directory_that_becomes_a_link_between_two_events_is_told() {
   fs::rename(&sub, guarded.tmp().join("home/moved")).unwrap();
   symlink(&outside, &sub).unwrap();
   assert_guards(&guarded, 1);
-  super::assert_told(&guarded, "memory/sub", "symbolic link");
+  super::assert_reported(&guarded, "memory/sub", "symbolic link");
   // A directory that was moved out of the workspace is not guarded there.
   let moved = guarded.tmp().join("home/moved/secret.md");
   fs::write(&moved, format!("{}\n", poison(OUTSIDE))).unwrap();
@@ -180,7 +180,7 @@ fn the_memory_directory_becomes_a_link_and_a_directory_again() {
   fs::rename(&memory, &kept).unwrap();
   symlink(&outside, &memory).unwrap();
   assert_beside(&guarded, 1);
-  super::assert_told(&guarded, "memory", "symbolic link");
+  super::assert_reported(&guarded, "memory", "symbolic link");
   fs::remove_file(&memory).unwrap();
   fs::rename(&kept, &memory).unwrap();
   assert_guards(&guarded, 2);
