@@ -29,9 +29,6 @@ pub const NONCE_LEN: usize = 12;
 pub const SALT_LEN: usize = 16;
 /// Bytes of a key check value.
 pub const CHECK_LEN: usize = 16;
-/// Bytes by which a seal is longer than its content: version, salt, nonce, tag.
-pub const OVERHEAD: usize = 1 + SALT_LEN + NONCE_LEN + TAG_LEN;
-
 const TAG_LEN: usize = 16;
 const VERSION: u8 = 1;
 
@@ -252,7 +249,8 @@ mod tests {
   #[test]
   fn a_seal_hides_its_text_and_opens_to_it() {
     let sealed = seal(&key(), NONCE, SALT, &context(), b"poison");
-    assert_eq!(sealed.len(), b"poison".len() + OVERHEAD);
+    // Version, salt, nonce and tag.
+    assert_eq!(sealed.len(), b"poison".len() + 1 + SALT_LEN + NONCE_LEN + TAG_LEN);
     assert!(!sealed.windows(6).any(|window| window == b"poison"));
     assert_eq!(open(&key(), &context(), &sealed).unwrap().as_slice(), b"poison");
   }

@@ -239,6 +239,7 @@ impl Urgent {
     Some((target, waiting))
   }
 
+  #[cfg(test)]
   fn is_due(&self, now: Duration) -> bool {
     !self.ready.is_empty() || self.lane.order.first().is_some_and(|(due, _)| *due <= now)
   }
@@ -442,7 +443,8 @@ impl Queue {
   }
 
   /// Whether a dirty file is due.
-  pub fn is_urgent(&self, now: Duration) -> bool {
+  #[cfg(test)]
+  pub(super) fn is_urgent(&self, now: Duration) -> bool {
     self.urgent.is_due(now)
   }
 

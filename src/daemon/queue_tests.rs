@@ -270,7 +270,7 @@ fn a_close_look_comes_behind_what_is_urgent_and_before_markers() {
 }
 
 #[test]
-fn what_was_just_written_is_read_before_what_has_stood_for_long() {
+fn what_was_just_written_is_read_before_what_was_there_for_long() {
   let mut queue = Queue::default();
   for name in ["a", "b"] {
     queue.read(target(name), ms(1));
@@ -280,7 +280,7 @@ fn what_was_just_written_is_read_before_what_has_stood_for_long() {
   queue.read(target("b"), ms(7));
   queue.scored(target("z"), ms(8));
   let busy = [Kind::Model];
-  assert_eq!(queue.next_due(ms(2), &busy), Some(ms(6)), "what was said is taken down all the same");
+  assert_eq!(queue.next_due(ms(2), &busy), Some(ms(6)), "the answer is still recorded");
   assert_eq!(queue.take(ms(9), &busy).unwrap().1, target("z"));
   assert_eq!((queue.take(ms(9), &busy), queue.next_due(ms(9), &busy)), (None, None));
   let order: Vec<_> =
@@ -289,7 +289,7 @@ fn what_was_just_written_is_read_before_what_has_stood_for_long() {
 }
 
 #[test]
-fn each_write_starts_the_idle_time_anew() {
+fn each_write_starts_the_idle_time_again() {
   let mut queue = Queue::default();
   queue.reshape(target("a"), ms(5));
   queue.reshape(target("a"), ms(9));

@@ -31,8 +31,6 @@ pub enum Layer {
   Effects,
   /// The embedded model.
   Model,
-  /// Other blocks, sources and days.
-  Context,
   /// The optional judge.
   Judge,
 }
@@ -254,7 +252,7 @@ mod tests {
 
   #[test]
   fn findings_of_every_layer_severity_and_kind_come_back() {
-    for layer in [Layer::Rules, Layer::Effects, Layer::Model, Layer::Context, Layer::Judge] {
+    for layer in [Layer::Rules, Layer::Effects, Layer::Model, Layer::Judge] {
       let mut record = record();
       record["layer"] = json!(layer.as_str());
       let found = KeptFindings::from_json(json!([record]).to_string()).read();

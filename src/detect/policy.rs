@@ -90,7 +90,8 @@ pub enum Action {
   Keep,
   /// It stays, its marker says why.
   Annotate,
-  /// It stays without its dangerous spans.
+  /// It stays without its dangerous spans. No row of the policy leads here yet: the word is a part of the contract of
+  /// `--json`, so that programs handle it before memfw uses it.
   Mask,
   /// It is taken out of its file and sealed.
   Quarantine,
@@ -359,18 +360,6 @@ fn is_over(probability: f32, threshold: f32, input: &PolicyInput<'_>) -> bool {
     Sensitivity::High => SENSITIVITY_ODDS.recip(),
   };
   odds(probability) >= odds(threshold) * by
-}
-
-/// Whether a judge that reads the text may raise or lower the outcome of the model's probability:
-/// above the band there is no doubt, below it the questions would be too many.
-pub fn is_borderline(assessment: &Assessment, input: &PolicyInput<'_>) -> bool {
-  let probability = assessment.probabilities.most();
-  let limits = THRESHOLDS.iter().find(|one| one.trust == input.trust);
-  limits.is_some_and(|one| {
-    let Limits { doubt, quarantine, .. } = one.at(assessment.depth);
-    is_over(probability, doubt, input)
-      && quarantine.is_none_or(|most| !is_over(probability, most, input))
-  })
 }
 
 fn odds(probability: f32) -> f32 {

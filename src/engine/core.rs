@@ -98,7 +98,8 @@ impl<F: Fs> Engine<F> {
     &self.ledger
   }
 
-  /// Ends the engine and returns its ledger.
+  /// Ends the engine and returns its ledger. Public for the simulation in `tests/`, which starts the next engine on
+  /// the ledger of the one that it ended.
   pub fn into_ledger(self) -> Ledger {
     self.ledger
   }

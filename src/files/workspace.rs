@@ -251,22 +251,6 @@ impl<F: Fs> Workspace<F> {
     }
   }
 
-  /// Finds all memory files and directories at and below one directory (a new one).
-  pub fn walk_below(&self, fs: &F, rel: &Path) -> Walk {
-    if rel.as_os_str().is_empty() {
-      return self.walk(fs);
-    }
-    let mut walk = Walk::default();
-    if rel.starts_with(PEOPLE) {
-      self.visit_people(fs, &mut walk);
-    } else if is_memory_dir(rel) {
-      self.descend(fs, rel.to_owned(), MAX_NAMES, &Shape::Workspace, &mut walk);
-    }
-    walk.files.sort();
-    walk.dirs.sort();
-    walk
-  }
-
   fn descend(&self, fs: &F, top: PathBuf, mut left: usize, shape: &Shape, walk: &mut Walk) {
     let mut open = vec![top];
     while let Some(dir) = open.pop() {

@@ -257,7 +257,8 @@ impl Reply {
   }
 
   /// The reply as a line, with its line end.
-  pub fn to_line(&self) -> String {
+  #[cfg(test)]
+  pub(super) fn to_line(&self) -> String {
     let mut line = serde_json::to_string(self).unwrap_or_default();
     line.push('\n');
     line

@@ -24,9 +24,11 @@ pub enum Attestation {
   ToolObserved,
   /// The file hash matches the agent's ledger row, or the text matches the fetched material.
   ContentHashed,
-  /// A person named the source.
+  /// A person named the source. No command does so yet: the order of the levels, and the words of `--json`, have had it
+  /// from the beginning.
   HumanConfirmed,
-  /// Its audit entry is covered by a signed checkpoint that is kept elsewhere.
+  /// Its audit entry is covered by a signed checkpoint that is kept elsewhere. The audit has no checkpoints yet; a
+  /// part of the contract for the same reason.
   Anchored,
 }
 

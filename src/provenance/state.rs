@@ -34,7 +34,8 @@ pub enum State {
   Approved,
   /// A person rejected it.
   Rejected,
-  /// A person replaced it by a correct text.
+  /// A person replaced it by a correct text. No command does so yet; a word of `--json` and `--status`, so that programs
+  /// handle it before memfw uses it.
   Corrected,
   /// Its bytes were deleted on request.
   Forgotten,

@@ -116,15 +116,8 @@ impl Ledger {
     })
   }
 
-  /// Whether a file has text, in it or taken out of it, that still needs attribution.
-  pub fn is_attribution_due(&self, path: &Path) -> Result<bool, StoreError> {
-    self.read(|conn| {
-      let sql = format!("SELECT 1 FROM ({DUE}) WHERE path = ?1");
-      Ok(conn.prepare_cached(&sql)?.exists([path_bytes(path)])?)
-    })
-  }
-
-  /// All such files, each with its workspace.
+  /// All files that have text, in them or taken out of them, that still needs attribution, each with its
+  /// workspace.
   pub fn attributions_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let sql = format!("SELECT DISTINCT workspace, path FROM ({DUE}) ORDER BY path");
@@ -227,7 +220,7 @@ mod tests {
     let path = Path::new("/w/a.md");
     let mut rows = [block("aaaaa1", 0), block("aaaaa2", 1)];
     let file = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
-    assert!(!ledger.is_attribution_due(path).unwrap());
+    assert_eq!(ledger.attributions_due().unwrap(), []);
     rows[1].revisions[0].trail = OriginRecord::asked(seen());
     ledger.record(&scan("/w/a.md", &rows, 2)).unwrap();
     let due = NewItem { trail: OriginRecord::asked(seen()), ..item(&id("a1b2c3"), b"one\n") };

@@ -60,7 +60,7 @@ pub(super) fn codes(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<Code>> 
 
 pub(super) fn layer(row: &Row<'_>, index: usize) -> rusqlite::Result<Layer> {
   let word = text(row, index)?;
-  [Layer::Rules, Layer::Effects, Layer::Model, Layer::Context, Layer::Judge]
+  [Layer::Rules, Layer::Effects, Layer::Model, Layer::Judge]
     .into_iter()
     .find(|layer| layer.as_str() == word)
     .ok_or_else(|| bad(index, Type::Text, Unexpected(word.to_owned())))

@@ -28,12 +28,6 @@ impl Ledger {
       Ok(column::ids(&mut statement, [&list])?.into_iter().collect())
     })
   }
-
-  /// The block with this id prefix, current or former; baseline blocks that never changed are not
-  /// searched.
-  pub fn block_id(&self, prefix: &str) -> Result<BlockId, StoreError> {
-    self.read(|conn| resolve(conn, "SELECT id FROM block", prefix))
-  }
 }
 
 /// The only id of a query (its column `id`) with this prefix, in any case of letters. An id that is
@@ -155,7 +149,5 @@ mod tests {
     let asked: Vec<BlockId> = ["bbbbb2", "a1b2c3", "bbbbb1"].map(id).to_vec();
     let taken = ledger.ids_taken(&asked).unwrap();
     assert_eq!(taken, HashSet::from([id("a1b2c3"), id("bbbbb1")]), "also of a block that left");
-    assert_eq!(ledger.block_id("b").unwrap(), id("bbbbb1"));
-    assert!(ledger.block_id("a1b2c3").is_err());
   }
 }

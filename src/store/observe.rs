@@ -15,7 +15,7 @@ impl Ledger {
   }
 
   /// Lets the database grow by at most `n` pages, like a nearly full disk; `None` removes the
-  /// limit.
+  /// limit. Public for the simulation in `tests/`, which fills the disk of its ledger with it.
   pub fn limit_growth(&self, pages: Option<u32>) -> Result<(), StoreError> {
     self.read(|conn| {
       let now: u32 = conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;

@@ -4,7 +4,7 @@
 //! corpora become classes, so that no head can learn them by heart. Scripts without spaces are read
 //! by character. Training and run time use this one file, so they cannot drift apart.
 //!
-//! Invariant: the time is linear in the text, a character makes at most [`MAX_PER_CHAR`] features,
+//! Invariant: the time is linear in the text, a character makes at most 23 features,
 //! and the hashes are the same on every machine.
 #![forbid(unsafe_code)]
 
@@ -16,10 +16,6 @@ const MAX_WORD: usize = 40;
 const MAX_WORDS: u8 = 3;
 /// Highest order of character n-grams that a file of weights may ask for.
 const MAX_CHARS: u8 = 6;
-/// Features that one character can give rise to: each order of characters, as a word of its own each
-/// order of words and the pair with a gap, and the marks of a word's two ends.
-pub const MAX_PER_CHAR: usize = 3 * MAX_CHARS as usize + MAX_WORDS as usize + 2;
-
 /// Which n-grams are made. Part of the file of weights, for it says what the weights are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -190,6 +186,10 @@ const fn plain_digit(c: char) -> char {
 mod tests {
   use super::*;
 
+  /// Features that one character can give rise to: each order of characters, as a word of its own each
+  /// order of words and the pair with a gap, and the marks of a word's two ends.
+  const MAX_PER_CHAR: usize = 3 * MAX_CHARS as usize + MAX_WORDS as usize + 2;
+
   fn features(text: &str) -> Vec<u32> {
     let mut out = Vec::new();
     extract(text, Shape::CHOSEN, &mut out);
@@ -197,7 +197,7 @@ mod tests {
   }
 
   #[test]
-  fn what_was_scrubbed_cannot_be_told_apart() {
+  fn what_was_scrubbed_cannot_be_distinguished() {
     for (one, other) in [
       ("mail user@example.com now", "mail jo.b+x@backup-desk.test now"),
       ("runs on 192.0.2.10 only", "runs on 10.31.7.4 only"),

@@ -354,7 +354,7 @@ pub(super) fn rests_on_probability(finding: &Finding, input: &PolicyInput<'_>) -
     Layer::Model => true,
     Layer::Effects if finding.code == Code::LikelyAuthority => true,
     Layer::Effects => behind.peek().is_some() && behind.all(by_model),
-    Layer::Rules | Layer::Context | Layer::Judge => false,
+    Layer::Rules | Layer::Judge => false,
   }
 }
 

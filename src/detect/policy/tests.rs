@@ -112,7 +112,7 @@ fn by_model(poison: f32, further: &[Finding], input: &PolicyInput<'_>) -> Decisi
 #[test]
 fn the_model_alone_flags_by_the_threshold_of_the_trust() {
   for threshold in THRESHOLDS {
-    let Threshold { trust, encoder: Limits { flag, quarantine, .. }, .. } = threshold;
+    let Threshold { trust, encoder: Limits { flag, quarantine }, .. } = threshold;
     let input = PolicyInput { trust, ..Default::default() };
     assert_eq!(by_model(flag - 0.01, &[], &input).verdict, Verdict::Pass, "{trust}");
     assert_eq!(by_model(flag, &[], &input).verdict, Verdict::Flag, "{trust}");
@@ -143,17 +143,6 @@ fn the_model_and_other_evidence_quarantine() {
   assert_eq!(by_model(1.0, &[endpoint], &trusted).verdict, Verdict::Flag);
   let baseline = PolicyInput { baseline: true, trust: Trust::Verified, ..seen };
   assert_eq!(by_model(1.0, &[], &baseline).verdict, Verdict::Flag);
-}
-
-#[test]
-fn a_judge_is_asked_between_doubt_and_quarantine() {
-  for threshold in THRESHOLDS {
-    let input = PolicyInput { trust: threshold.trust, ..Default::default() };
-    let Limits { doubt, flag, quarantine } = threshold.encoder;
-    let asked = |poison| is_borderline(&assessed(0.0, poison), &input);
-    assert!(doubt < flag && !asked(doubt - 0.01) && asked(doubt) && asked(flag));
-    assert_eq!(asked(quarantine.unwrap_or(0.99)), quarantine.is_none());
-  }
 }
 
 #[test]
@@ -204,7 +193,7 @@ fn what_comes_from_outside_goes_by_the_models_word_where_both_outputs_agree() {
 }
 
 #[test]
-fn what_nobody_is_known_to_have_written_is_told_where_the_model_suspects_it() {
+fn what_nobody_is_known_to_have_written_is_reported_where_the_model_suspects_it() {
   let effect = |strength| {
     let why = "it asks for secrecy".into();
     FoundEffect {
@@ -271,7 +260,7 @@ fn words_round_trip() {
 }
 
 #[test]
-fn the_encoder_overrules_triggers_of_ours_and_nothing_else() {
+fn the_encoder_overrules_triggers_of_memfw_and_nothing_else() {
   use std::sync::Arc;
 
   use crate::detect::RuleName;
