@@ -20,7 +20,7 @@ use crate::{
   },
   terminal::{
     escape::Escape,
-    failure::{Failure, FailureKind, complain},
+    failure::{Failure, FailureKind, complain, of_output},
     output::Out,
     pager::Pager,
   },
@@ -116,7 +116,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
   }
   match error.print() {
     Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-      complain(&Failure::from(error).to_string());
+      complain(&of_output(&error).to_string());
       ExitCode::from(COULD_NOT_TELL)
     }
     _ => ExitCode::SUCCESS,

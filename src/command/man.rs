@@ -11,7 +11,7 @@ use crate::{
   app::{context::Context, exit::Status},
   terminal::{
     escape::terminal,
-    failure::{Failure, reason},
+    failure::{Failure, of_output, reason},
   },
 };
 
@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &ManArgs, tree: clap::Command) -> Result<Sta
   let tree = tree.disable_help_subcommand(true);
   let Some(dir) = &args.dir else {
     let mut page = Vec::new();
-    clap_mangen::Man::new(tree).render(&mut page)?;
+    clap_mangen::Man::new(tree).render(&mut page).map_err(|error| of_output(&error))?;
     context.out.bytes(&page)?;
     return Ok(Status::Yes);
   };

@@ -18,23 +18,16 @@ use super::{
   shared::{
     exposure::Reading,
     figures::{DEFAULT_DAYS, Span},
+    page_failure::unwritten,
   },
   status,
 };
 use crate::{
   app::{context::Context, exit::Status, paths::resolved},
   engine::{EventKind, event::shown},
-  os::{
-    Clock as _, SystemClock,
-    report_file::{PageError, write_page},
-    subprocess,
-  },
+  os::{Clock as _, SystemClock, report_file::write_page, subprocess},
   store::{Item, ItemFilter, Ledger, StoreError},
-  terminal::{
-    escape::terminal,
-    failure::{Failure, reason},
-    time,
-  },
+  terminal::{escape::terminal, failure::Failure, time},
 };
 use page::{Facts, MARK, page};
 
@@ -79,14 +72,7 @@ pub fn run(context: &Context, args: ReportArgs) -> Result<Status, Failure> {
   let path = place(context, &ledger, &args.html)?;
   let facts = gather(context, &ledger, args.days, args.text)?;
   write_page(&path, MARK, &page(&facts)).map_err(|error| {
-    let cannot =
-      |why: &str| Failure::unavailable(format!("cannot write `{}`: {why}", shown(&path)));
-    match &error {
-      PageError::Foreign(_) => {
-        cannot(&error.to_string()).hint("name a file that does not exist yet, or an earlier report")
-      }
-      PageError::Io(error) => cannot(&reason(error)),
-    }
+    unwritten(&error, &path, "name a file that does not exist yet, or an earlier report")
   })?;
   if args.json {
     context.out.json(&json!({ "file": shown(&path), "waiting": n_waiting(&facts) }))?;

@@ -15,7 +15,7 @@ use super::{
   asked_again::{AskedAgain, UNREAD},
   core::Core,
   directories::Directories,
-  health::told,
+  health::joined,
   notifications::Helpers,
   skill_check::SkillPlaces,
 };
@@ -141,7 +141,7 @@ impl Sources {
   ) -> Result<(), EngineError> {
     self.files = files;
     self.watch(core);
-    let notes = told(notes);
+    let notes = joined(notes);
     if notes.is_none() && distrust.is_none() {
       self.unread = AskedAgain::at(&UNREAD);
     }

@@ -91,7 +91,7 @@ impl Daemon {
   }
 
   /// Handles a connection or a message of the gate.
-  pub(super) fn hear_gate(&mut self, said: gate::Said) -> Result<(), DaemonError> {
+  pub(super) fn hear_gate(&mut self, said: gate::FromGate) -> Result<(), DaemonError> {
     self.passes.interrupts.gate_flag().store(false, SeqCst);
     let hear = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.hear(said, around));
     self.run_part(|daemon| &mut daemon.gate, hear).map(drop)
@@ -319,7 +319,7 @@ impl Daemon {
       }
       Action::UseIndexAnswer(target, is_asked, holds) => {
         let now = self.core.now();
-        let actions = self.steps.notifications.index_told(target, is_asked, holds, now);
+        let actions = self.steps.notifications.index_answered(target, is_asked, holds, now);
         self.carry_out(actions)?;
       }
       Action::RecordOrigin(target, waiting, request, answers) => {

@@ -20,5 +20,11 @@ pub enum DaemonError {
   Watch(String),
   /// The event loop could not be created.
   #[error("cannot start the event loop: {0}")]
-  Loop(#[from] std::io::Error),
+  Loop(std::io::Error),
+  /// The thread that listens for the gate could not be started.
+  #[error("cannot listen for the gate: {0}")]
+  Gate(std::io::Error),
+  /// Signals could not be received, so the daemon could not be stopped in order.
+  #[error("cannot receive signals: {0}")]
+  Signals(std::io::Error),
 }

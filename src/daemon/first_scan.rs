@@ -117,7 +117,7 @@ impl FirstScan {
   }
 
   /// Whether workspaces have a new baseline about which nothing was logged.
-  pub(super) fn is_untold(&self) -> bool {
+  pub(super) fn is_unreported(&self) -> bool {
     !self.adopted.is_empty()
   }
 

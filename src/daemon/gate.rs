@@ -44,7 +44,7 @@ pub struct GateHealth {
 
 /// What the accepting thread passes to the loop; the number is that of the connection.
 #[derive(Debug)]
-pub enum Said {
+pub enum FromGate {
   /// A connection was accepted.
   Came(u64, Channel),
   /// A message arrived.
@@ -54,7 +54,11 @@ pub enum Said {
 }
 
 /// Accepts connections of the own user and root, and passes on their messages.
-pub(super) fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<AtomicBool>) {
+pub(super) fn accept(
+  listener: &Listener,
+  sender: &UnboundedSender<FromGate>,
+  asked: &Arc<AtomicBool>,
+) {
   let mut number = 0;
   while let Ok(channel) = listener.accept() {
     let peer = channel.peer();
@@ -68,7 +72,7 @@ pub(super) fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked:
     number += 1;
     let (from, to, asked) = (channel.clone(), sender.clone(), Arc::clone(asked));
     // The loop must hear of a connection before its messages.
-    if sender.send(Said::Came(number, channel)).is_err() {
+    if sender.send(FromGate::Came(number, channel)).is_err() {
       return;
     }
     let spawned = std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
@@ -76,15 +80,15 @@ pub(super) fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked:
         // A message that cannot be decoded ends the connection.
         let Ok(message) = ToDaemon::decode(&bytes) else { break };
         asked.store(true, SeqCst);
-        if to.send(Said::Message(number, message)).is_err() {
+        if to.send(FromGate::Message(number, message)).is_err() {
           return;
         }
       }
       from.close();
-      to.send(Said::Gone(number)).ok();
+      to.send(FromGate::Gone(number)).ok();
     });
     if spawned.is_err() {
-      sender.send(Said::Gone(number)).ok();
+      sender.send(FromGate::Gone(number)).ok();
     }
   }
 }

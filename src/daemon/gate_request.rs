@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
   action::{Action, Surroundings},
-  gate::{GateHealth, Said, accept},
+  gate::{FromGate, GateHealth, accept},
 };
 use crate::{
   config::Config,
@@ -79,7 +79,7 @@ impl GateRequests {
     config: &Config,
     data: &Path,
     asked: &Arc<AtomicBool>,
-    sender: UnboundedSender<Said>,
+    sender: UnboundedSender<FromGate>,
     now: Duration,
   ) -> io::Result<Self> {
     let mut this = Self { max_wait: config.gate_max_wait, ..Self::default() };
@@ -116,12 +116,12 @@ impl GateRequests {
   }
 
   /// Handles a connection or a message of the gate.
-  pub(super) fn hear(&mut self, said: Said, around: &Surroundings<'_>) -> Vec<Action> {
+  pub(super) fn hear(&mut self, said: FromGate, around: &Surroundings<'_>) -> Vec<Action> {
     match said {
-      Said::Came(number, channel) => self.welcome(number, channel, around),
-      Said::Message(number, message) if self.is_linked(number) => self.answer(message, around),
-      Said::Gone(number) if self.is_linked(number) => self.lose("the gate has disconnected"),
-      Said::Message(..) | Said::Gone(_) => vec![],
+      FromGate::Came(number, channel) => self.welcome(number, channel, around),
+      FromGate::Message(number, message) if self.is_linked(number) => self.answer(message, around),
+      FromGate::Gone(number) if self.is_linked(number) => self.lose("the gate has disconnected"),
+      FromGate::Message(..) | FromGate::Gone(_) => vec![],
     }
   }
 

@@ -152,7 +152,7 @@ pub(super) fn decode(text: &str) -> PathBuf {
 }
 
 /// Problems as one text of bounded length; `None` if there are none.
-pub fn told(mut problems: Vec<String>) -> Option<String> {
+pub fn joined(mut problems: Vec<String>) -> Option<String> {
   problems.sort();
   problems.dedup();
   let more = problems.len().saturating_sub(MAX_TOLD);
@@ -178,11 +178,11 @@ mod tests {
   }
 
   #[test]
-  fn problems_are_told_once_and_not_without_end() {
-    assert_eq!(told(vec![]), None);
+  fn problems_are_reported_once_and_not_without_end() {
+    assert_eq!(joined(vec![]), None);
     let twice = ["b", "a", "b"].map(str::to_owned);
-    assert_eq!(told(twice.to_vec()).as_deref(), Some("a; b"));
-    let many = told((0..1000).map(|n| format!("{n:04}")).collect()).unwrap();
+    assert_eq!(joined(twice.to_vec()).as_deref(), Some("a; b"));
+    let many = joined((0..1000).map(|n| format!("{n:04}")).collect()).unwrap();
     assert!(many.starts_with("0000; 0001; ") && many.ends_with("; 0019; and 980 more"), "{many}");
   }
 }

@@ -80,7 +80,7 @@ pub enum Event {
   /// The agent's records or the judge (layer 3) have answered.
   Answered,
   /// A connection or a message of the gate.
-  Gate(gate::Said),
+  Gate(gate::FromGate),
   /// The model has scored texts of a file.
   Scored(Scored),
   /// SIGTERM or SIGINT: finish the current operation and stop.
@@ -106,7 +106,8 @@ pub fn run(
   once: bool,
   source: &dyn Reload,
 ) -> Result<Ending, DaemonError> {
-  let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+  let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+  let runtime = runtime.map_err(DaemonError::Loop)?;
   runtime.block_on(serve(engine, options, once, source))
 }
 
@@ -118,12 +119,12 @@ async fn serve(
 ) -> Result<Ending, DaemonError> {
   // The signal handlers come first, so that a SIGTERM during the first scan also stops the daemon in
   // order.
-  let mut signals = Signals::new()?;
+  let mut signals = Signals::new().map_err(DaemonError::Signals)?;
   let (answerer, answered) = unbounded_channel();
   let mut events = Events { watched: None, mounts: watch_mounts(), answered };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
   let mut daemon = Daemon::new(engine, watcher, options);
-  daemon.passes.interrupts.hear_signals()?;
+  daemon.passes.interrupts.hear_signals().map_err(DaemonError::Signals)?;
   if !once {
     daemon.steps.judge.wake_by(answerer.clone());
   }
@@ -208,7 +209,7 @@ async fn serve(
     let now = daemon.core.now();
     let due = [daemon.next_due(), service.next_due(now)];
     let due = due.into_iter().flatten().min();
-    events.follow(&daemon)?;
+    events.follow(&daemon).map_err(|error| DaemonError::Watch(error.to_string()))?;
     let event = next(&mut events, &mut asked, &mut scored, &mut signals, due).await;
     daemon.woke();
     match event {
@@ -274,7 +275,7 @@ async fn happened(watched: Option<&AsyncFd<Arc<OwnedFd>>>) -> std::io::Result<()
 /// The next event, or `None` when the next due time came first.
 async fn next(
   events: &mut Events,
-  asked: &mut UnboundedReceiver<gate::Said>,
+  asked: &mut UnboundedReceiver<gate::FromGate>,
   scored: &mut UnboundedReceiver<Scored>,
   signals: &mut Signals,
   due: Option<Duration>,

@@ -137,7 +137,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn an_order_from_outside_is_told_in_words() {
+  fn an_order_from_outside_is_reported_in_words() {
     let news =
       |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
     let held = [("web_fetch:a.example".to_owned(), news(1, 1))];
@@ -185,7 +185,7 @@ mod tests {
   }
 
   #[test]
-  fn flagged_poison_is_told_beside_what_was_taken_out() {
+  fn flagged_poison_is_reported_beside_what_was_taken_out() {
     let news =
       |n, n_flagged| News { n, n_flagged, files: BTreeSet::from(["MEMORY.md"]), ..News::default() };
     let about = |n, n_flagged| [("web_fetch:a.example".to_owned(), news(n, n_flagged))];
@@ -202,7 +202,7 @@ mod tests {
   }
 
   #[test]
-  fn lost_text_is_told_with_its_file() {
+  fn lost_text_is_reported_with_its_file() {
     let lost = News {
       n_lost: 1,
       files: BTreeSet::from(["MEMORY.md"]),

@@ -154,7 +154,7 @@ impl Notifications {
     let checks = self.checks.values().filter(|_| !around.records_are_busy);
     let check = checks.map(|check| check.due.saturating_sub(around.now)).min();
     let message = match &self.helpers.notify {
-      Some(Ok(_)) => self.news.keys().map(|source| self.until_told(source, around)).min(),
+      Some(Ok(_)) => self.news.keys().map(|source| self.until_next_notice(source, around)).min(),
       _ => None,
     };
     [check, message].into_iter().flatten().min()
@@ -182,7 +182,7 @@ impl Notifications {
       // By their numbers, because the ledger finds these without looking at earlier events.
       None => ledger.events_after(told.last, MAX_EVENTS)?,
     };
-    let are_flags_told = self.are_flags_told(around);
+    let notifies_of_flags = self.notifies_of_flags(around);
     for event in &events {
       match event.event {
         EventKind::Quarantined | EventKind::Held | EventKind::Returned => {
@@ -190,7 +190,7 @@ impl Notifications {
         }
         EventKind::Lost => self.take_loss(event, around),
         // A source that becomes known may be from outside, and the model may have read the text meanwhile.
-        EventKind::Flagged | EventKind::Attributed if are_flags_told => {
+        EventKind::Flagged | EventKind::Attributed if notifies_of_flags => {
           self.take_flag(event, around)?;
         }
         _ => {}
@@ -237,7 +237,7 @@ impl Notifications {
   }
 
   /// Whether people want to be told of flagged text.
-  fn are_flags_told(&self, around: &Surroundings<'_>) -> bool {
+  fn notifies_of_flags(&self, around: &Surroundings<'_>) -> bool {
     self.helpers.notify.is_some() && around.engine.config().notify_flagged
   }
 
@@ -274,7 +274,7 @@ impl Notifications {
   }
 
   /// How long until people may be notified about a source again.
-  fn until_told(&self, source: &str, around: &Surroundings<'_>) -> Duration {
+  fn until_next_notice(&self, source: &str, around: &Surroundings<'_>) -> Duration {
     let last = self.told.as_ref().and_then(|told| told.at.get(source));
     let since = last.map(|at| around.engine.clock().now().saturating_sub(*at));
     let interval = Duration::from_secs(around.engine.config().notify_interval_s);
@@ -294,7 +294,7 @@ impl Notifications {
     let due: Vec<String> = self
       .news
       .keys()
-      .filter(|source| self.until_told(source, around).is_zero())
+      .filter(|source| self.until_next_notice(source, around).is_zero())
       .cloned()
       .collect();
     if due.is_empty() {
@@ -349,7 +349,7 @@ impl Notifications {
     };
     let texts = taken_out_of(around.engine.ledger(), &target)?;
     if texts.is_empty() {
-      return Ok(self.index_told(target, asked, Some(false), around.now));
+      return Ok(self.index_answered(target, asked, Some(false), around.now));
     }
     // The check is not due again before its answer has come.
     self.checks.insert(target.clone(), Check { due: around.now + INDEX_EVERY, asked });
@@ -358,7 +358,7 @@ impl Notifications {
 
   /// Handles the answer of a check: an index that holds the text is renewed first, and reported if that
   /// did not help.
-  pub(super) fn index_told(
+  pub(super) fn index_answered(
     &mut self,
     target: Target,
     asked: bool,

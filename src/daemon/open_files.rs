@@ -147,7 +147,7 @@ mod tests {
     let mut held = OpenFiles::default();
     held.note(&target, Some(EVERY));
     assert_eq!(held.noted(), BTreeSet::from(["/w/MEMORY.md".into()]));
-    assert_eq!(held.directories(), BTreeSet::new(), "nobody waits for its readers");
+    assert_eq!(held.directories(), BTreeSet::new(), "nothing waits for its readers");
     assert!(held.wakeups().eq(["checks a file that cannot be fully guarded every 60 s"]));
     for minute in 2..5 {
       assert!(held.take((EVERY * minute).saturating_sub(Duration::from_secs(1))).is_empty());

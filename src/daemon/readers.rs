@@ -156,7 +156,7 @@ mod tests {
   }
 
   #[test]
-  fn an_open_of_ours_never_counts_as_a_reader_in_whatever_order_its_event_comes() {
+  fn an_open_of_memfw_never_counts_as_a_reader_in_whatever_order_its_event_comes() {
     let mut readers = Readers::default();
     // The open comes before the events of the earlier writer were taken.
     readers.opened_by_us(&target());

@@ -13,7 +13,7 @@ use super::{
   adoption::adopted_key,
   core::Core,
   discovery::Sources,
-  health::{Room, told},
+  health::{Room, joined},
   marker_form::renew_markers,
   poll::{EVERY, Polls, Retries, Why},
   queue::Written,
@@ -411,7 +411,7 @@ impl Rescans {
       }
     }
     self.await_no_more(core);
-    match told(problems) {
+    match joined(problems) {
       None => {
         self.incomplete.remove(root);
         core.engine.recovered(part())

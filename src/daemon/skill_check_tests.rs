@@ -91,7 +91,7 @@ fn what_cannot_be_checked_is_flagged() {
 }
 
 #[test]
-fn news_are_told_once() {
+fn news_are_reported_once() {
   let dir = skill(&[("SKILL.md", CLEAN)]);
   let first = checked(&dir).check;
   let kinds = |known: Option<&SkillRow>, found: &SkillCheck, older: Option<&Manifest>| {

@@ -157,7 +157,7 @@ impl Skills {
       return Ok(vec![]);
     };
     self.n_checked = round.skills.len();
-    let actions = told(around, &round)?;
+    let actions = news_of(around, &round)?;
     self.judged = round.judged;
     Ok(actions)
   }
@@ -235,7 +235,7 @@ fn checked(
 }
 
 /// What a round has found that the ledger does not know.
-fn told(around: &Surroundings<'_>, round: &Round) -> Result<Vec<Action>, EngineError> {
+fn news_of(around: &Surroundings<'_>, round: &Round) -> Result<Vec<Action>, EngineError> {
   let ledger = around.engine.ledger();
   let known = ledger.skills()?;
   let mut actions = vec![match round.gaps.as_slice() {

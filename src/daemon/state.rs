@@ -239,7 +239,9 @@ impl Daemon {
 
   /// Logs the baselines that are complete, once the encoder has read them.
   pub(super) fn conclude_first_scan(&mut self) {
-    if self.first_scan.is_untold() && !self.core.is_starting() && self.steps.model_worker.is_idle()
+    if self.first_scan.is_unreported()
+      && !self.core.is_starting()
+      && self.steps.model_worker.is_idle()
     {
       let first_scan = &mut self.first_scan;
       self.core.report(|core| first_scan.conclude(core));
@@ -348,7 +350,7 @@ impl Daemon {
   /// Listens for the gate if the configuration enables it.
   pub(super) fn listen_for_gate(
     &mut self,
-    sender: UnboundedSender<gate::Said>,
+    sender: UnboundedSender<gate::FromGate>,
   ) -> Result<(), DaemonError> {
     let (now, data) = (self.core.now(), self.core.engine.data());
     self.gate = GateRequests::listen(
@@ -357,7 +359,8 @@ impl Daemon {
       self.passes.interrupts.gate_flag(),
       sender,
       now,
-    )?;
+    )
+    .map_err(DaemonError::Gate)?;
     Ok(())
   }
 }

@@ -31,7 +31,7 @@ impl SummaryUntil {
     let ledger = around.engine.ledger();
     let from = match self.until {
       Some(until) => until.min(today),
-      None => untold(ledger, today)?,
+      None => first_unreported_day(ledger, today)?,
     };
     let text = if from < today { about(ledger, from, today)? } else { None };
     self.until = Some(today);
@@ -41,7 +41,7 @@ impl SummaryUntil {
 
 /// The first day without a summary: that of the last summary, or else of the first event, but no earlier than
 /// yesterday.
-fn untold(ledger: &Ledger, today: i64) -> Result<i64, EngineError> {
+fn first_unreported_day(ledger: &Ledger, today: i64) -> Result<i64, EngineError> {
   let filter =
     EventFilter { event: Some(EventKind::Summary), limit: Some(1), ..EventFilter::default() };
   if let Some(last) = ledger.events(&filter)?.first() {

@@ -69,7 +69,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn a_line_stands_until_it_is_taken_away() {
+  fn a_line_is_there_until_it_is_taken_away() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(raised(dir.path()), None);
     let alarm = Alarm::open(dir.path()).unwrap();

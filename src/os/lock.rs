@@ -274,7 +274,7 @@ mod tests {
   const SHORT: Duration = Duration::from_millis(30);
 
   #[test]
-  fn a_second_daemon_is_told_the_pid_of_the_first() {
+  fn a_second_daemon_gets_the_pid_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(DaemonLock::holder(dir.path()).unwrap(), None);
     let first = DaemonLock::acquire(dir.path(), "1.2.3").unwrap();

@@ -2,11 +2,12 @@
 //! page.
 #![forbid(unsafe_code)]
 
+use super::paths::PathError;
 use std::{
   fs::{File, OpenOptions},
   io::{self, Read as _, Seek as _, Write as _},
   os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
-  path::Path,
+  path::{Path, PathBuf},
 };
 
 /// No link is followed, and a pipe is refused without waiting for a writer.
@@ -18,9 +19,26 @@ pub enum PageError {
   /// Another file is at the path.
   #[error("something else is there: {0}")]
   Foreign(&'static str),
-  /// It could not be written.
+  /// An operation on the file failed.
+  #[error("cannot {operation} `{}`: {error}", .path.display())]
+  Io {
+    /// The operation, as a verb.
+    operation: &'static str,
+    /// The file.
+    path: PathBuf,
+    /// Why it failed.
+    error: io::Error,
+  },
+  /// A file of memfw's own could not be replaced.
   #[error(transparent)]
-  Io(#[from] io::Error),
+  Own(#[from] PathError),
+}
+
+impl PageError {
+  fn io(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
+    let path = path.to_owned();
+    move |error| Self::Io { operation, path: path.clone(), error }
+  }
 }
 
 /// Writes a page that begins with `mark`, readable only by the user (0600). An existing file is
@@ -30,32 +48,29 @@ pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> 
   let mut file = match open(path, true) {
     Ok(file) => file,
     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-      let mut file = open(path, false).map_err(page_error)?;
-      check(&mut file, mark)?;
-      file.set_len(0)?;
-      file.rewind()?;
+      let mut file = open(path, false).map_err(|error| page_error(path, error))?;
+      check(&mut file, path, mark)?;
+      file.set_len(0).and_then(|()| file.rewind()).map_err(PageError::io("empty", path))?;
       file
     }
-    Err(error) => return Err(error.into()),
+    Err(error) => return Err(PageError::io("create", path)(error)),
   };
-  file.write_all(page.as_bytes())?;
-  file.sync_all()?;
-  Ok(())
+  file.write_all(page.as_bytes()).map_err(PageError::io("write", path))?;
+  file.sync_all().map_err(PageError::io("sync", path))
 }
 
 /// Writes metrics that begin with `mark`, readable by everybody, because the collector is another user. The file
 /// has either the old content or all of the new one, and another file is not replaced.
 pub fn write_metrics(path: &Path, mark: &str, text: &str) -> Result<(), PageError> {
-  let failed = |error: &super::paths::PathError| io::Error::other(error.to_string());
   match OpenOptions::new().read(true).custom_flags(NO_SURPRISE).open(path) {
     Ok(mut file) => {
-      check(&mut file, mark)?;
-      super::paths::replace_own(path, text.as_bytes()).map_err(|error| failed(&error))?;
+      check(&mut file, path, mark)?;
+      super::paths::replace_own(path, text.as_bytes())?;
     }
     Err(error) if error.kind() == io::ErrorKind::NotFound => {
-      super::paths::write_own(path, text.as_bytes(), 0o644).map_err(|error| failed(&error))?;
+      super::paths::write_own(path, text.as_bytes(), 0o644)?;
     }
-    Err(error) => return Err(page_error(error)),
+    Err(error) => return Err(page_error(path, error)),
   }
   Ok(())
 }
@@ -68,16 +83,16 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
 }
 
 /// A link and a directory cannot be opened with these flags.
-fn page_error(error: io::Error) -> PageError {
+fn page_error(path: &Path, error: io::Error) -> PageError {
   match error.raw_os_error() {
     Some(libc::ELOOP) => PageError::Foreign("a link"),
     Some(libc::EISDIR) => PageError::Foreign("a directory"),
-    _ => error.into(),
+    _ => PageError::io("open", path)(error),
   }
 }
 
-fn check(file: &mut File, mark: &str) -> Result<(), PageError> {
-  let found = file.metadata()?;
+fn check(file: &mut File, path: &Path, mark: &str) -> Result<(), PageError> {
+  let found = file.metadata().map_err(PageError::io("inspect", path))?;
   if !found.is_file() {
     return Err(PageError::Foreign("no plain file"));
   }
@@ -85,7 +100,7 @@ fn check(file: &mut File, mark: &str) -> Result<(), PageError> {
     return Err(PageError::Foreign("a file with a second hard link"));
   }
   let mut head = Vec::with_capacity(mark.len());
-  file.take(mark.len() as u64).read_to_end(&mut head)?;
+  file.take(mark.len() as u64).read_to_end(&mut head).map_err(PageError::io("read", path))?;
   if head != mark.as_bytes() {
     return Err(PageError::Foreign("a file that memfw did not write"));
   }

@@ -62,7 +62,7 @@ mod tests {
 
   #[test]
   #[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the test")]
-  fn a_file_that_others_can_write_or_replace_is_told() {
+  fn a_file_that_others_can_write_or_replace_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("config");
     let file = config.join("config.toml");

@@ -171,7 +171,7 @@ mod tests {
   const LONG: Duration = Duration::from_secs(30);
 
   #[test]
-  fn success_and_failure_are_told() {
+  fn success_and_failure_are_reported() {
     assert_eq!(sh("yes | head -c 100000; exit 0", LONG), Ok(()));
     let why = sh("printf '\\n a\\033[31m b \\nc' >&2; exit 3", LONG).unwrap_err();
     assert_eq!(why, "`sh` failed (exit status: 3): a[31m b");

@@ -110,14 +110,17 @@ impl fmt::Display for Failure {
   }
 }
 
-impl From<io::Error> for Failure {
-  /// For errors of writing to standard output; errors of files are reported with their path instead.
-  fn from(error: io::Error) -> Self {
-    match error.kind() {
-      io::ErrorKind::BrokenPipe => Self::new(FailureKind::BrokenPipe, "broken pipe"),
-      _ => Self::unavailable(format!("cannot write the output: {}", reason(&error))),
-    }
+/// The failure for an error of writing to standard output. It is no `From`: an error of a file names the file.
+pub fn of_output(error: &io::Error) -> Failure {
+  match error.kind() {
+    io::ErrorKind::BrokenPipe => Failure::new(FailureKind::BrokenPipe, "broken pipe"),
+    _ => Failure::unavailable(format!("cannot write the output: {}", reason(error))),
   }
+}
+
+/// The failure for an error of reading standard input.
+pub fn of_input(error: &io::Error) -> Failure {
+  Failure::unavailable(format!("cannot read standard input: {}", reason(error)))
 }
 
 /// The failure for an error; its further lines become hints.
@@ -175,9 +178,9 @@ mod tests {
   }
 
   #[test]
-  fn a_broken_pipe_is_told_apart() {
-    let pipe = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+  fn a_broken_pipe_is_distinguished() {
+    let pipe = of_output(&io::Error::from(io::ErrorKind::BrokenPipe));
     assert_eq!(pipe.kind, FailureKind::BrokenPipe);
-    assert_eq!(Failure::from(io::Error::from_raw_os_error(28)).kind, FailureKind::Unavailable);
+    assert_eq!(of_output(&io::Error::from_raw_os_error(28)).kind, FailureKind::Unavailable);
   }
 }

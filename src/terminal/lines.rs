@@ -119,7 +119,7 @@ mod tests {
   }
 
   #[test]
-  fn long_lines_are_told_and_their_rest_is_no_line() {
+  fn long_lines_are_reported_and_their_rest_is_no_line() {
     let text = b"12345\n1234\n123456789\n12\n12345".to_vec();
     let expected =
       [vec![Line::TooLong, whole("1234\n"), Line::TooLong, whole("12\n")], vec![whole("12345")]];

@@ -6,7 +6,10 @@
 #![forbid(unsafe_code)]
 
 use {
-  super::{failure::Failure, pager::Pager},
+  super::{
+    failure::{Failure, of_output},
+    pager::Pager,
+  },
   rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     termios::{isatty, tcgetwinsize},
@@ -195,7 +198,7 @@ impl Out {
       held.extend_from_slice(bytes);
       return Ok(());
     }
-    Ok(self.writer.borrow_mut().write_all(bytes)?)
+    self.writer.borrow_mut().write_all(bytes).map_err(|error| of_output(&error))
   }
 
   /// Writes a value as indented JSON and a line end.
@@ -245,9 +248,9 @@ impl Out {
       if is_long && self.pager.as_ref().is_some_and(|pager| pager.show(&held)) {
         return Ok(());
       }
-      self.writer.borrow_mut().write_all(&held)?;
+      self.writer.borrow_mut().write_all(&held).map_err(|error| of_output(&error))?;
     }
-    Ok(self.writer.borrow_mut().flush()?)
+    self.writer.borrow_mut().flush().map_err(|error| of_output(&error))
   }
 }
 
@@ -338,7 +341,7 @@ mod tests {
   }
 
   #[test]
-  fn a_reader_that_went_away_is_told_apart() {
+  fn a_reader_that_went_away_is_distinguished() {
     struct Closed;
     impl Write for Closed {
       fn write(&mut self, _: &[u8]) -> io::Result<usize> {

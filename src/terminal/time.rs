@@ -83,7 +83,7 @@ mod tests {
   }
 
   #[test]
-  fn rows_of_a_list_are_told_apart_by_the_second_and_then_by_the_minute() {
+  fn rows_of_a_list_are_distinguished_by_the_second_and_then_by_the_minute() {
     let exact = |age| exact(NOON - age, NOON);
     assert_eq!((exact(0), exact(SECOND)), ("12:00:00".to_owned(), "11:59:59".to_owned()));
     assert_eq!(exact(DAY - 1), "12:00:00");

@@ -61,7 +61,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn columns_stand_on_each_other_and_never_leave_the_drawing() {
+  fn columns_are_on_each_other_and_never_leave_the_drawing() {
     let column =
       |parts: &[(&'static str, u64)]| Column { title: "<day>".into(), parts: parts.to_vec() };
     let mut html = Html::default();

@@ -3,7 +3,10 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::{app::context::Context, terminal::failure::Failure};
+use crate::{
+  app::context::Context,
+  terminal::failure::{Failure, of_input},
+};
 
 /// Whether somebody can answer.
 pub fn is_possible(context: &Context) -> bool {
@@ -42,6 +45,6 @@ pub fn agreed(context: &Context, question: &str) -> Result<bool, Failure> {
   context.out.text(&format!("{question} [y/N] "))?;
   context.out.flush()?;
   let mut answer = String::new();
-  io::stdin().lock().read_line(&mut answer)?;
+  io::stdin().lock().read_line(&mut answer).map_err(|error| of_input(&error))?;
   Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -118,7 +118,7 @@ mod tests {
   }
 
   #[test]
-  fn exposure_is_told_with_and_without_a_gate() {
+  fn exposure_is_reported_with_and_without_a_gate() {
     let gone = reading("[900,1000,250000]", GateHealth::default());
     assert_eq!(gone.line(NOW), "p50 1.0 ms, slowest 250 ms over the last 3 redactions");
     let there = GateHealth { connected: true, directories: 2, since: NOW, ..GateHealth::default() };

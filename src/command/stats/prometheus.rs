@@ -9,20 +9,16 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use super::super::{shared::exposure::Reading, status};
+use super::super::{
+  shared::{exposure::Reading, page_failure::unwritten},
+  status,
+};
 use crate::{
   app::{context::Context, exit::Status},
   engine::event::shown,
-  os::{
-    Clock as _, SystemClock,
-    report_file::{PageError, write_metrics},
-  },
+  os::{Clock as _, SystemClock, report_file::write_metrics},
   store::{EventKind, Ledger},
-  terminal::{
-    escape::terminal,
-    failure::{Failure, reason},
-    time::DAY,
-  },
+  terminal::{escape::terminal, failure::Failure, time::DAY},
 };
 
 /// The beginning of each such file, by which memfw knows its own.
@@ -39,15 +35,8 @@ pub(super) fn run(context: &Context, output: Option<&Path>) -> Result<Status, Fa
     context.out.text(&text)?;
     return Ok(Status::Yes);
   };
-  write_metrics(&path, MARK, &text).map_err(|error| {
-    let why = match &error {
-      PageError::Foreign(_) => error.to_string(),
-      PageError::Io(error) => reason(error),
-    };
-    let failure = Failure::unavailable(format!("cannot write `{}`: {why}", shown(&path)));
-    let is_foreign = matches!(error, PageError::Foreign(_));
-    failure.maybe_hint(is_foreign.then_some("name a file that does not exist yet"))
-  })?;
+  write_metrics(&path, MARK, &text)
+    .map_err(|error| unwritten(&error, &path, "name a file that does not exist yet"))?;
   context.out.note(&format!("written to {}", terminal(shown(&path))))?;
   Ok(Status::Yes)
 }

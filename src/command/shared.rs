@@ -13,6 +13,7 @@ pub mod finding;
 pub mod json;
 pub mod liveness;
 pub mod lookup;
+pub mod page_failure;
 pub mod pages;
 pub mod sarif;
 pub mod since;
