@@ -95,7 +95,7 @@ pub enum Command {
   /// Measure detection on labelled text
   Eval(super::eval::EvalArgs),
   /// Decide about waiting items, one after the other
-  Review(super::quarantine::review::ReviewArgs),
+  Review(super::quarantine::ReviewArgs),
   /// List the items that wait for you, oldest first
   List(super::quarantine::QuarantineListArgs),
   /// Show items with their text and why they were taken out
@@ -182,7 +182,7 @@ mod tests {
     Eval(crate::command::eval::EvalArgs),
     Quarantine(crate::command::quarantine::QuarantineArgs),
     Undo(crate::command::quarantine::QuarantineUndoArgs),
-    Review(crate::command::quarantine::review::ReviewArgs),
+    Review(crate::command::quarantine::ReviewArgs),
     List(crate::command::quarantine::QuarantineListArgs),
     Show(crate::command::quarantine::QuarantineShowArgs),
     Approve(crate::command::quarantine::QuarantineApproveArgs),

@@ -2,7 +2,7 @@
 //! found in memory.
 //!
 //! Invariant: nothing is changed before the person agrees, or without `--yes`; an answer that is equal to the
-//! present value changes nothing.
+//! current value changes nothing.
 #![forbid(unsafe_code)]
 
 pub mod answers;
@@ -19,10 +19,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::json;
 
 use super::{
-  quarantine::{
-    FilterArgs,
-    review::{self, ReviewArgs},
-  },
+  quarantine::{FilterArgs, ReviewArgs, review},
   shared::ask,
 };
 use crate::{
@@ -49,7 +46,7 @@ pub fn run(context: &Context, args: &InitArgs) -> Result<Status, Failure> {
     return Err(
       Failure::usage("`memfw init` asks on a terminal, and this is none; nothing was changed")
         .hint("memfw init --preset P --service S --notify N --markers M --judge J --yes")
-        .hint("what no flag answers keeps its present value; `--dry-run` shows what would be done"),
+        .hint("what no flag answers keeps its current value; `--dry-run` shows what would be done"),
     );
   }
   let machine = Machine::find(context, &args.workspace)?;
@@ -119,7 +116,7 @@ fn change(
   asks: bool,
 ) -> Result<Status, Failure> {
   if args.json {
-    let done = carry_out::all(&carry_out::silent(context), plan);
+    let done = carry_out::all(&progress::silent(context), plan);
     let outcome = if done.is_ok() { Some(Outcome::find(context)?) } else { None };
     print_json(context, (machine, answers, plan), outcome.as_ref())?;
     done?;

@@ -5,6 +5,7 @@
 mod args;
 mod decide;
 mod delete;
+mod done;
 mod export;
 mod filter;
 mod in_file;
@@ -15,7 +16,7 @@ pub mod review;
 
 pub use args::{
   QuarantineAddArgs, QuarantineApproveArgs, QuarantineArgs, QuarantineChooseArgs,
-  QuarantineCommand, QuarantineListArgs, QuarantineShowArgs, QuarantineUndoArgs,
+  QuarantineCommand, QuarantineListArgs, QuarantineShowArgs, QuarantineUndoArgs, ReviewArgs,
 };
 pub use delete::DeleteArgs;
 pub use export::ExportArgs;
@@ -48,7 +49,8 @@ use crate::{
 
 use decide::add;
 /// The decisions, for other ways to ask for them.
-pub(super) use decide::{Done, approve, reject, take_back};
+pub(super) use decide::{approve, reject, take_back};
+pub(super) use done::Done;
 pub(super) use filter::{FilterArgs, Unless};
 pub(super) use in_file::FlaggedTexts;
 pub(super) use list::{code_words, state_words, strongest, words};
@@ -69,7 +71,8 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
     QuarantineCommand::List(args) => list::run(context, &args, Unless::Out),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => {
-      let said = Said { reason: args.reason.as_deref(), json: args.json, ..Said::default() };
+      let said =
+        DecisionArgs { reason: args.reason.as_deref(), json: args.json, ..DecisionArgs::default() };
       decide(context, &args.items, &said, add)
     }
     QuarantineCommand::Approve(args) => {
@@ -77,11 +80,11 @@ pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Fail
         return parts::approve(context, &args, unit, chosen);
       }
       let until = until(args.days);
-      let said = Said { until, at_end: args.at_end, ..Said::of(&args.choose) };
+      let said = DecisionArgs { until, at_end: args.at_end, ..DecisionArgs::of(&args.choose) };
       decide_chosen(context, &args.choose, &said, ("approve", approve))
     }
     QuarantineCommand::Reject(args) => {
-      decide_chosen(context, &args, &Said::of(&args), ("reject", reject))
+      decide_chosen(context, &args, &DecisionArgs::of(&args), ("reject", reject))
     }
     QuarantineCommand::Undo(args) => undo(context, &args),
     QuarantineCommand::Delete(args) => delete::run(context, &args),
@@ -268,7 +271,7 @@ type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
 
 /// What a person said about all items of a command.
 #[derive(Default)]
-struct Said<'a> {
+struct DecisionArgs<'a> {
   reason: Option<&'a str>,
   /// Until when an approval holds, in microseconds since the epoch.
   until: Option<i64>,
@@ -276,7 +279,7 @@ struct Said<'a> {
   json: bool,
 }
 
-impl<'a> Said<'a> {
+impl<'a> DecisionArgs<'a> {
   fn of(args: &'a QuarantineChooseArgs) -> Self {
     Self { reason: args.reason.as_deref(), json: args.json, ..Self::default() }
   }
@@ -286,7 +289,7 @@ impl<'a> Said<'a> {
 fn decide_chosen(
   context: &Context,
   args: &QuarantineChooseArgs,
-  said: &Said<'_>,
+  said: &DecisionArgs<'_>,
   (verb, act): (&str, Act),
 ) -> Result<Status, Failure> {
   if !args.items.is_empty() && args.filter.is_empty() {
@@ -312,7 +315,7 @@ fn decide_chosen(
 fn decide(
   context: &Context,
   names: &[String],
-  said: &Said<'_>,
+  said: &DecisionArgs<'_>,
   act: Act,
 ) -> Result<Status, Failure> {
   // Without a ledger there is nothing to decide about, so none is created.

@@ -8,6 +8,7 @@
 pub mod args;
 mod control;
 pub mod facts;
+mod installation;
 pub mod plist;
 mod report;
 pub mod setup;
@@ -22,8 +23,8 @@ use std::ffi::OsString;
 use super::service::{
   args::{ChangeArgs, ServiceCommand, StatusArgs},
   control::Control,
-  facts::{Facts, Sandbox},
-  supervisor::{Supervisor, Unsayable},
+  facts::{Facts, Sandbox, Unsayable},
+  supervisor::Supervisor,
   unit::Unit,
 };
 use crate::{
@@ -47,7 +48,7 @@ pub fn run(context: &Context, args: &ServiceArgs) -> Result<Status, Failure> {
 fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
   if args.print {
-    let text = unit.supervisor.render(&Facts::gather(context, &unit)?)?;
+    let text = unit.supervisor.render(&installation::facts(context, &unit)?)?;
     report::file(context, &unit, &text)?;
     return Ok(Status::Yes);
   }
@@ -58,7 +59,7 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
 
 /// Writes the file of a service, starts the service, and prints each change.
 fn put_in_place(context: &Context, unit: &Unit) -> Result<Facts, Failure> {
-  let mut facts = Facts::gather(context, unit)?;
+  let mut facts = installation::facts(context, unit)?;
   let (control, runs) = installable(context, unit, unit.supervisor.reload())?;
   if facts.sandbox == Sandbox::Whole && !control.can_sandbox() {
     facts.sandbox = Sandbox::NoNamespaces;
@@ -186,7 +187,7 @@ fn standing(
   unit: &Unit,
   found: &FileState,
 ) -> Result<report::Standing, Failure> {
-  Ok(match (found, Facts::gather(context, unit)) {
+  Ok(match (found, installation::facts(context, unit)) {
     (FileState::Nothing, _) => report::Standing::Missing,
     (FileState::Foreign(what), _) => report::Standing::Foreign(what),
     // The expected content depends on the configuration, which cannot be read.

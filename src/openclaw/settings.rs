@@ -267,7 +267,7 @@ mod tests {
   }
 
   #[test]
-  fn what_is_broken_is_told_without_its_text() {
+  fn what_is_broken_is_reported_without_its_text() {
     for files in [
       &[("openclaw.json", "{secret: 'sk-1'")][..],
       &[("openclaw.json", "{$include: '../x.json'}")],

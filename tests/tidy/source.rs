@@ -53,6 +53,13 @@ impl Source {
     first.unwrap_or_default().trim_end_matches(".rs").to_owned()
   }
 
+  /// The names of its module below the root of the crate.
+  pub(crate) fn module(&self) -> Vec<String> {
+    let names = self.path.components().skip(1).take(self.depth());
+    let names = names.map(|part| part.as_os_str().to_string_lossy());
+    names.map(|name| name.trim_end_matches(".rs").to_owned()).collect()
+  }
+
   /// Whether no part of it is compiled into the program.
   pub(crate) fn is_only_for_tests(&self) -> bool {
     self.code.is_empty() && !self.tests.is_empty()
@@ -184,48 +191,98 @@ pub(crate) fn reaches(code: &[Token], depth: usize) -> Vec<Reach> {
   found
 }
 
-/// The modules of its own room that code `depth` modules deep uses: the name after the room's.
-pub(crate) fn reaches_within(code: &[Token], depth: usize, room: &str) -> Vec<Reach> {
+/// One use of an item by its path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+  /// The names from the root of the crate.
+  pub(crate) path: Vec<String>,
+  /// The name that the code gives to it: its last one, or the one after `as`.
+  pub(crate) name: String,
+  /// Whether it is in a `use` declaration of the file's own module.
+  pub(crate) is_import: bool,
+}
+
+/// The items that the code of a module uses through `crate::`, `super::`, `self::` and, in a `use`, by the name of
+/// a child. Paths that begin with another crate look like those of a child, and lead nowhere.
+pub(crate) fn uses(code: &[Token], module: &[String]) -> Vec<Use> {
   let mut found = Vec::new();
-  let mut open: Vec<bool> = Vec::new();
   let text = |index: usize| code.get(index).map_or("", |token| token.text.as_str());
-  let mut below = |index: usize| {
-    for branch in branches(code, index) {
-      if text(branch) == room && text(branch + 1) == "::" {
-        heads(code, branch + 2, &mut found);
-      }
-    }
-  };
-  let mut siblings = Vec::new();
+  // Open brackets, with the name of the inline module that one opened.
+  let mut open: Vec<Option<String>> = Vec::new();
   let mut index = 0;
   while index < code.len() {
+    let starts = index == 0 || text(index - 1) != "::";
     match text(index) {
-      "{" => open.push(index >= 2 && text(index - 2) == "mod"),
+      "{" => {
+        let is_module = index >= 2 && text(index - 2) == "mod";
+        open.push(is_module.then(|| text(index - 1).to_owned()));
+      }
       "}" => drop(open.pop()),
-      "crate" if text(index + 1) == "::" => below(index + 2),
-      "super" if index == 0 || text(index - 1) != "::" || text(index - 2) == "self" => {
-        let mut n_supers = 1;
-        while text(index + 1) == "::" && text(index + 2) == "super" {
-          n_supers += 1;
-          index += 2;
-        }
-        let here = depth + open.iter().filter(|module| **module).count();
-        if text(index + 1) == "::" {
-          match here.saturating_sub(n_supers) {
-            0 => below(index + 2),
-            1 => siblings.push(index + 2),
-            _ => {}
-          }
-        }
+      "use" => {
+        let here = [module, &open.iter().flatten().cloned().collect::<Vec<_>>()].concat();
+        let from = found.len();
+        index = use_tree(code, index + 1, &here, &here, &mut found);
+        let is_import = open.is_empty();
+        found[from..].iter_mut().for_each(|one| one.is_import = is_import);
+        continue;
+      }
+      "crate" | "super" | "self" if starts && text(index + 1) == "::" => {
+        let here = [module, &open.iter().flatten().cloned().collect::<Vec<_>>()].concat();
+        index = use_tree(code, index, &here, &here, &mut found);
+        continue;
       }
       _ => {}
     }
     index += 1;
   }
-  for index in siblings {
-    heads(code, index, &mut found);
-  }
   found
+}
+
+/// Adds the items of the `use` tree at `index`, whose names follow `prefix`, and returns the index after it.
+fn use_tree(
+  code: &[Token],
+  mut index: usize,
+  here: &[String],
+  prefix: &[String],
+  found: &mut Vec<Use>,
+) -> usize {
+  let text = |index: usize| code.get(index).map_or("", |token| token.text.as_str());
+  let mut path = prefix.to_vec();
+  loop {
+    match text(index) {
+      "{" => {
+        index += 1;
+        while index < code.len() && text(index) != "}" {
+          index = use_tree(code, index, here, &path, found);
+          index += usize::from(text(index) == ",");
+        }
+        return index + 1;
+      }
+      "crate" => path.clear(),
+      "super" => drop(path.pop()),
+      "self" => {}
+      "::" => path.clear(),
+      name => path.push(name.to_owned()),
+    }
+    if text(index) != "::" {
+      index += 1;
+    }
+    if text(index) != "::" {
+      break;
+    }
+    index += 1;
+    // Parameters of a type, as in `Vec::<u8>`, end the path.
+    if text(index) == "<" {
+      break;
+    }
+  }
+  let mut name = path.last().cloned().unwrap_or_default();
+  if text(index) == "as" {
+    name = text(index + 1).to_owned();
+    index += 2;
+  }
+  found.push(Use { path, name, is_import: false });
+  index
 }
 
 /// The first name of each branch of a `use` tree that begins at `index`.

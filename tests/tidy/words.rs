@@ -4,12 +4,12 @@
 //! are not a style checker: CONTRIBUTING.md has the rule, and these are the cases that a machine
 //! can find.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use super::{links, source::Source};
+use crate::{assert_none, files, is_excepted, links, rust_files, source::Source, text, unused};
 
 /// File names that say nothing about their content, without the extension, and better ones.
-pub(crate) const FILE_NAMES: &[(&str, &str)] = &[
+const FILE_NAMES: &[(&str, &str)] = &[
   ("apart", "name what is recognised, as in `spaced_letters`"),
   ("asker", "`attribution_worker`"),
   ("attend", "`gate_request`"),
@@ -35,21 +35,31 @@ pub(crate) const FILE_NAMES: &[(&str, &str)] = &[
   ("work", "`dispatch`"),
 ];
 
+/// Words that are not accepted in names of functions, between underscores, and better ones.
+const FUNCTION_WORDS: &[(&str, &str)] = &[
+  ("anew", "again"),
+  ("in_peace", "name what is not done"),
+  ("of_ours", "of_memfw"),
+  ("stood", "was"),
+  ("told", "reported, notified, or distinguished"),
+];
+
+/// Files whose functions may have such names, with the reason.
+const NAMED_FUNCTIONS: &[(&str, &str)] = &[
+  ("src/command/link/chat.rs", "`told` is the type of a reply in the protocol of the link"),
+  ("src/command/link/news.rs", "its reply has the type `told`"),
+  ("src/command/link/runs.rs", "a run is told which findings there were, as docs/openclaw.md says"),
+];
+
 /// Files that keep such a name, with the reason.
-pub(crate) const NAMED_FILES: &[(&str, &str)] = &[
+const NAMED_FILES: &[(&str, &str)] = &[
   ("src/command/report/page.rs", "the page of the report is the term of HTML"),
   ("src/detect/normalize/shape.rs", "the shape of a text is the term of the normaliser"),
   ("tests/docs/page.rs", "a page of the documentation is the term of its tests"),
 ];
 
-/// Directories whose comments and strings are not checked yet, with the reason.
-pub(crate) const UNCHECKED: &[(&str, &str)] =
-  &[("tests/sim", "its comments are rewritten together with its oracles")];
-
 /// Files whose strings may have such a phrase, with the reason.
-pub(crate) const STRINGS: &[(&str, &str)] = &[
-  ("src/daemon/open_files.rs", "an assertion, reworded together with the daemon"),
-  ("src/daemon/queue_tests.rs", "an assertion, reworded together with the daemon"),
+const STRINGS: &[(&str, &str)] = &[
   ("src/detect/reading/prompt.rs", "the prompt was measured in these words"),
   ("src/openclaw/attribute/quoted.rs", "a sentence that a person may write"),
   ("tests/tidy.rs", "the tests of this list"),
@@ -57,7 +67,7 @@ pub(crate) const STRINGS: &[(&str, &str)] = &[
 ];
 
 /// Phrases in lower case, and what to write instead.
-pub(crate) const PHRASES: &[(&str, &str)] = &[
+const PHRASES: &[(&str, &str)] = &[
   ("a person's word", "a person's decision"),
   ("all the same", "still, or anyway"),
   ("amounts to for", "follows from it for"),
@@ -145,7 +155,7 @@ pub(crate) const PHRASES: &[(&str, &str)] = &[
 ];
 
 /// Whether a page is prose of the project: not its changelog, and not material from elsewhere.
-pub(crate) fn is_checked_page(path: &Path) -> bool {
+fn is_checked_page(path: &Path) -> bool {
   let skipped = ["CHANGELOG.md", "fixtures", "training/data", "models/LICENSES.md"];
   path.extension().is_some_and(|extension| extension == "md")
     && !skipped.iter().any(|skip| path.starts_with(skip))
@@ -212,12 +222,12 @@ fn comments(text: &str) -> Vec<Prose> {
 }
 
 /// Banned phrases in the comments of a Rust file, one line each.
-pub(crate) fn in_comments(path: &Path, text: &str) -> Vec<String> {
+fn in_comments(path: &Path, text: &str) -> Vec<String> {
   comments(text).iter().flat_map(|prose| complaints(path, prose)).collect()
 }
 
 /// Banned phrases in the string literals of a Rust file, one line each: messages, and the texts of tests.
-pub(crate) fn in_strings(source: &Source) -> Vec<String> {
+fn in_strings(source: &Source) -> Vec<String> {
   let tokens = source.code.iter().chain(&source.tests);
   let strings = tokens.filter(|token| token.text.ends_with('"') && token.text.len() > 1);
   let mut problems = Vec::new();
@@ -232,13 +242,8 @@ pub(crate) fn in_strings(source: &Source) -> Vec<String> {
   problems
 }
 
-/// Whether a file is below one of the directories that are not checked yet.
-pub(crate) fn is_unchecked(path: &Path) -> bool {
-  UNCHECKED.iter().any(|(dir, _)| path.starts_with(dir))
-}
-
 /// Banned phrases in a page, outside of its code.
-pub(crate) fn in_page(path: &Path, text: &str) -> Vec<String> {
+fn in_page(path: &Path, text: &str) -> Vec<String> {
   let mut prose = Prose::new();
   for (number, line) in links::prose(text) {
     prose.push(number, &line);
@@ -250,4 +255,94 @@ fn complaints(path: &Path, prose: &Prose) -> Vec<String> {
   let path = path.display();
   let say = |(line, phrase, instead)| format!("{path}:{line}: \"{phrase}\": write: {instead}");
   prose.banned().into_iter().map(say).collect()
+}
+
+#[test]
+fn files_have_names_that_say_what_they_are_for() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    let stem = source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let Some((_, instead)) = FILE_NAMES.iter().find(|(name, _)| *name == stem) else {
+      continue;
+    };
+    used.insert(source.path.clone());
+    if !is_excepted(NAMED_FILES, &source.path) {
+      problems.push(format!("{}: a better name: {instead}", source.path.display()));
+    }
+  }
+  problems.extend(unused(NAMED_FILES, &used));
+  assert_none(&problems);
+}
+
+#[test]
+fn comments_messages_and_pages_are_in_plain_words() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    problems.extend(in_comments(&source.path, &source.text));
+    let in_strings = in_strings(source);
+    if is_excepted(STRINGS, &source.path) && !in_strings.is_empty() {
+      used.insert(source.path.clone());
+    } else {
+      problems.extend(in_strings);
+    }
+  }
+  problems.extend(unused(STRINGS, &used));
+  for path in files("").into_iter().filter(|path| is_checked_page(path)) {
+    let page = text(&path).unwrap();
+    problems.extend(in_page(&path, &page));
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn banned_words_are_seen_across_lines_and_in_strings_and_not_in_code() {
+  let path = Path::new("a.rs");
+  let seen = in_comments(path, "/// The text that stands\n/// there.\nlet a = 1;");
+  assert_eq!(seen, ["a.rs:1: \"stands there\": write: is there"]);
+  for text in [
+    "let a = \"stands there\";",
+    "// `stands there`",
+    "// understands there",
+    "// stands\nlet a = 1;\n// there",
+  ] {
+    assert_eq!(in_comments(path, text), [""; 0], "{text}");
+  }
+  for (text, expected) in [
+    ("const A: &str = \"it stands\\\n  there\";", 1),
+    ("#[test]\nfn f() { assert!(true, \"it\\nstands there\"); }", 1),
+    ("const A: &str = \"`stands there`\";", 0),
+    ("// stands there\nconst A: &str = \"understands there\";", 0),
+  ] {
+    let seen = in_strings(&Source::new(path.to_owned(), text.to_owned()));
+    assert_eq!(seen.len(), expected, "{text}: {seen:?}");
+  }
+  let page = "It stands there.\n\n```sh\nstands there\n```\n";
+  assert_eq!(in_page(path, page).len(), 1);
+  assert!(!is_checked_page(Path::new("CHANGELOG.md")));
+  assert!(is_checked_page(Path::new("docs/adr/0001-one-package.md")));
+  assert!(is_checked_page(Path::new("docs/faq.md")));
+}
+
+#[test]
+fn functions_have_plain_names() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    for tokens in [&source.code, &source.tests] {
+      for pair in tokens.windows(2).filter(|pair| pair[0].text == "fn") {
+        let name = format!("_{}_", pair[1].text);
+        let banned = FUNCTION_WORDS.iter().find(|(word, _)| name.contains(&format!("_{word}_")));
+        let Some((word, instead)) = banned else { continue };
+        used.insert(source.path.clone());
+        if !is_excepted(NAMED_FUNCTIONS, &source.path) {
+          let place = format!("{}:{}", source.path.display(), pair[1].line);
+          problems.push(format!("{place}: `{}`: in place of \"{word}\": {instead}", pair[1].text));
+        }
+      }
+    }
+  }
+  problems.extend(unused(NAMED_FUNCTIONS, &used));
+  assert_none(&problems);
 }

@@ -69,7 +69,7 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
   } else {
     None
   };
-  let told = Told { file: &file, before: before.as_ref(), after: &after, is_changed, taken };
+  let told = SetOutcome { file: &file, before: before.as_ref(), after: &after, is_changed, taken };
   tell(context, args, key, &told)
 }
 
@@ -89,7 +89,7 @@ pub(in crate::command) fn write(
 }
 
 /// What became of the change.
-struct Told<'a> {
+struct SetOutcome<'a> {
   file: &'a Path,
   before: Option<&'a Effective>,
   after: &'a Effective,
@@ -98,8 +98,13 @@ struct Told<'a> {
   taken: Option<bool>,
 }
 
-fn tell(context: &Context, args: &SetArgs, key: &Key, told: &Told<'_>) -> Result<Status, Failure> {
-  let Told { file, before, after, is_changed, taken } = *told;
+fn tell(
+  context: &Context,
+  args: &SetArgs,
+  key: &Key,
+  told: &SetOutcome<'_>,
+) -> Result<Status, Failure> {
+  let SetOutcome { file, before, after, is_changed, taken } = *told;
   let value = key.value(&after.config);
   let was = before.map(|before| key.value(&before.config));
   let by = match after.origin(key) {

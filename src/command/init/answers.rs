@@ -77,7 +77,7 @@ pub struct Answers {
 }
 
 impl Answers {
-  /// The present values, with this service.
+  /// The current values, with this service.
   pub fn of(config: &Config, service: ServiceAnswer) -> Self {
     let notify = match config.notify_via {
       NotifyVia::None => NotifyAnswer::None,

@@ -36,7 +36,7 @@ pub struct InitArgs {
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,
 
-  /// Do not ask: what no flag answers keeps its present value
+  /// Do not ask: what no flag answers keeps its current value
   #[arg(long)]
   pub yes: bool,
 

@@ -4,7 +4,7 @@
 //! begun.
 #![forbid(unsafe_code)]
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use super::{
   plan::{Action, NewConfig, Plan, StepState},
@@ -23,16 +23,11 @@ use crate::{
     settle::{self, SettleArgs},
     status::wait,
   },
-  config::LogLevel,
   daemon::Ending,
   engine::event::shown,
   os::{Clock as _, SystemClock},
   store::Counts,
-  terminal::{
-    escape::terminal,
-    failure::Failure,
-    output::{Out, count},
-  },
+  terminal::{escape::terminal, failure::Failure, output::count},
 };
 
 /// How long the daemon may take for its first scan after its manager has said that it runs.
@@ -52,13 +47,6 @@ pub(super) struct Outcome {
   is_complete: bool,
   /// The numbers of the ledger.
   pub(super) counts: Option<Counts>,
-}
-
-/// A context whose answers nobody sees, and whose log has warnings only.
-pub(super) fn silent(context: &Context) -> Context {
-  let out = Out::to(Box::new(io::sink()), false, 0).quiet(context.out.is_quiet());
-  let surroundings = context.surroundings.clone();
-  Context { out, surroundings, log_level: Some(LogLevel::Warn), preset: None }
 }
 
 /// Carries all steps out, and prints what was done; the first failure ends it.
@@ -117,7 +105,7 @@ impl Outcome {
       Ok(DaemonState::find(context, ledger.as_ref())?.is_guarding())
     };
     let settled = if is_guarding()? {
-      settle::run(&silent(context), SettleArgs { secs: MODEL_PATIENCE })
+      settle::run(&progress::silent(context), SettleArgs { secs: MODEL_PATIENCE })
     } else {
       Ok(Status::Yes)
     };

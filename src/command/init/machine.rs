@@ -95,7 +95,7 @@ impl Machine {
     Ok(Self { roster, file, text, config, named, services, baselines })
   }
 
-  /// The present values; the service is the one that is installed, or that can be installed.
+  /// The current values; the service is the one that is installed, or that can be installed.
   pub(super) fn present(&self, context: &Context) -> Answers {
     Answers::of(&self.config, self.present_service(context))
   }

@@ -8,7 +8,6 @@ use std::{
   time::Duration,
 };
 
-use super::carry_out::silent;
 use crate::{
   app::{
     context::{Context, Surroundings},
@@ -27,6 +26,13 @@ use crate::{
 
 /// How often the ledger is asked how far the scan is.
 const POLL: Duration = Duration::from_millis(100);
+
+/// A context without output, whose log has warnings only.
+pub(super) fn silent(context: &Context) -> Context {
+  let out = Out::to(Box::new(io::sink()), false, 0).quiet(context.out.is_quiet());
+  let surroundings = context.surroundings.clone();
+  Context { out, surroundings, log_level: Some(LogLevel::Warn), preset: None }
+}
 
 /// Does the work in a context without output, and shows on a terminal how far it is.
 pub(super) fn during<T>(context: &Context, work: impl FnOnce(&Context) -> T) -> T {

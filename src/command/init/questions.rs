@@ -1,9 +1,9 @@
-//! The five questions of `memfw init`, one line each: Enter takes the present value, `q` ends.
+//! The five questions of `memfw init`, one line each: Enter takes the current value, `q` ends.
 //!
 //! Nothing is changed here. Every explanation fits on a terminal of 60 columns.
 #![forbid(unsafe_code)]
 
-use std::{fmt::Display, io, str::FromStr};
+use std::{fmt::Display, str::FromStr};
 
 use super::{answers::Answers, args::InitArgs};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
   },
   terminal::{
     escape::terminal,
-    failure::{Failure, reason},
+    failure::{Failure, of_input},
     output::Style,
   },
 };
@@ -237,19 +237,15 @@ pub(super) fn agreed(context: &Context, question: &str) -> Result<bool, Failure>
 
 /// The person's input, in which Ctrl-C ends a line and not the process.
 fn keyboard() -> Result<Keyboard, Failure> {
-  Keyboard::new(true).map_err(|error| unreadable(&error))
+  Keyboard::new(true).map_err(|error| of_input(&error))
 }
 
 /// A line that a person typed; `None` at the end of the input, and for Ctrl-C.
 fn line(keyboard: &mut Keyboard) -> Result<Option<String>, Failure> {
-  match keyboard.line().map_err(|error| unreadable(&error))? {
+  match keyboard.line().map_err(|error| of_input(&error))? {
     Typed::Line(line) => Ok(Some(line)),
     Typed::Key(..) | Typed::End => Ok(None),
   }
-}
-
-fn unreadable(error: &io::Error) -> Failure {
-  Failure::unavailable(format!("cannot read standard input: {}", reason(error)))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct QuarantineArgs {
 pub enum QuarantineCommand {
   /// Decide about waiting items, one after the other
   #[command(after_help = "Example: memfw quarantine review")]
-  Review(super::review::ReviewArgs),
+  Review(ReviewArgs),
   /// List the items that wait for you, oldest first
   #[command(after_help = "Example: memfw quarantine list --status flagged")]
   List(QuarantineListArgs),
@@ -162,4 +162,17 @@ pub struct QuarantineAddArgs {
   /// Print JSON
   #[arg(long)]
   pub json: bool,
+}
+
+/// `memfw review` and `memfw quarantine review`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw review --file MEMORY.md")]
+pub struct ReviewArgs {
+  /// Ids or places in files; else what the filters choose
+  #[arg(value_name = "ID|FILE:LINE")]
+  pub items: Vec<String>,
+
+  /// Which items, if none is named.
+  #[command(flatten)]
+  pub filter: FilterArgs,
 }

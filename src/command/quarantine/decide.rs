@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::loss;
+use super::{done::Done, loss};
 use crate::{
   command::shared::lookup::{find_file, find_item, typed_place},
   engine::{
@@ -19,18 +19,6 @@ use crate::{
   memory::BlockId,
   terminal::{escape::terminal, failure::Failure},
 };
-
-/// The result of one decision.
-pub(in crate::command) struct Done {
-  /// The item, under its present id.
-  pub(in crate::command) id: BlockId,
-  /// The line for people.
-  pub(in crate::command) line: String,
-  /// The value for programs.
-  pub(in crate::command) value: Value,
-  /// The item whose decision `memfw undo` takes back.
-  pub(in crate::command) undoable: Option<BlockId>,
-}
 
 /// Approves an item: puts it back into its file, or clears the flag of a block.
 pub(in crate::command) fn approve(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::decide::Done;
+use super::done::Done;
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::{json::object, lookup::place},

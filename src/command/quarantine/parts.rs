@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{QuarantineApproveArgs, decide::Done, until};
+use super::{QuarantineApproveArgs, done::Done, until};
 use crate::{
   app::{context::Context, exit::Status},
   command::shared::lookup::find_item,

@@ -6,7 +6,7 @@
 
 use std::{ffi::OsStr, fmt::Write as _};
 
-use super::{facts::Facts, supervisor::Unsayable};
+use super::facts::{Facts, Unsayable};
 
 /// The home directory in the template.
 const HOME: &str = "/Users/you";

@@ -8,7 +8,10 @@ use std::{
 
 use clap::{ValueEnum, builder::Resettable};
 
-use super::{facts::Facts, plist, systemd};
+use super::{
+  facts::{Facts, Unsayable},
+  plist, systemd,
+};
 
 /// The label of the agent of launchd, in the style of other labels.
 pub const LABEL: &str = "ai.memfw.daemon";
@@ -27,11 +30,6 @@ pub enum Supervisor {
   #[value(help = Resettable::Reset)]
   Launchd,
 }
-
-/// A value that a service file cannot hold.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` has a character that a service file cannot contain", .0.escape_debug())]
-pub struct Unsayable(pub String);
 
 impl Supervisor {
   /// The manager that this system has.
@@ -206,7 +204,7 @@ mod tests {
   }
 
   #[test]
-  fn systemd_is_told_in_order() {
+  fn systemd_gets_its_commands_in_order() {
     let job = Job { name: "memfw.service", file: Path::new("/f"), uid: 7 };
     assert_eq!(
       lines(&Supervisor::User.start(&job, false, true)),
@@ -223,7 +221,7 @@ mod tests {
   }
 
   #[test]
-  fn launchd_loads_a_changed_file_anew() {
+  fn launchd_loads_a_changed_file_again() {
     let supervisor = Supervisor::Launchd;
     let job = Job { name: LABEL, file: Path::new("/a b.plist"), uid: 501 };
     let load = ["enable gui/501/ai.memfw.daemon", "bootstrap gui/501 /a b.plist"];
@@ -236,7 +234,7 @@ mod tests {
   }
 
   #[test]
-  fn files_stand_where_their_manager_looks() {
+  fn files_are_where_their_manager_looks() {
     let home = Path::new("/home/ann");
     for (supervisor, user, file) in [
       (Supervisor::User, None, "/home/ann/.config/systemd/user/memfw.service"),

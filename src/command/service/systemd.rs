@@ -6,10 +6,7 @@
 
 use std::{ffi::OsStr, fmt::Write as _};
 
-use super::{
-  facts::{Facts, Sandbox},
-  supervisor::Unsayable,
-};
+use super::facts::{Facts, Sandbox, Unsayable};
 
 /// The first line of the settings that need a user namespace.
 const NEEDS_NAMESPACE: &str = "PrivateUsers=yes";

@@ -49,7 +49,7 @@ pub struct SkillsVerifyArgs {
 
 /// `memfw skills trust`
 ///
-/// Records the files as they are now as your decision: a later change is told, and findings in them no longer count.
+/// Records the files as they are now as your decision: a later change is reported, and findings in them no longer count.
 #[derive(Clone, Debug, Args)]
 pub struct SkillsTrustArgs {
   /// Names of skills, or their directories

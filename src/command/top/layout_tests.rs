@@ -157,7 +157,7 @@ fn help_fits_a_screen() {
 }
 
 #[test]
-fn the_state_is_not_told_by_colour_alone() {
+fn the_state_is_not_shown_by_colour_alone() {
   let rows = screen(&view(3), Room { columns: 80, rows: 24 }, 0, None);
   let text: String =
     rows.iter().flat_map(|row| row.iter().map(|(text, _)| text.clone() + " ")).collect();

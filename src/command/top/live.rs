@@ -27,16 +27,16 @@ use super::{
 use crate::{
   app::{context::Context, exit::Status},
   command::quarantine::{
-    self, FilterArgs, QuarantineCommand, QuarantineShowArgs,
+    self, FilterArgs, QuarantineCommand, QuarantineShowArgs, ReviewArgs,
     review::{
-      self, ReviewArgs,
+      self,
       keyboard::{Keys, Raw, Waited, read},
     },
   },
   memory::BlockId,
   os::{Clock as _, SystemClock},
   terminal::{
-    failure::{Failure, reason},
+    failure::{Failure, of_input},
     output::Out,
   },
 };
@@ -57,7 +57,7 @@ pub(super) fn run(context: &Context) -> Result<Status, Failure> {
   let view = refresh.view()?;
   let mut live =
     Live { context, refresh, view, selected: None, note: None, is_stale: false, is_help: false };
-  let mut keys = Keys::new().map_err(unreadable)?;
+  let mut keys = Keys::new().map_err(|error| of_input(&error))?;
   leave_on_panic();
   loop {
     match live.watch(&mut keys)? {
@@ -84,18 +84,14 @@ fn note(failure: &Failure) -> String {
   failure.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-fn unreadable(error: io::Error) -> Failure {
-  Failure::unavailable(format!("cannot read standard input: {}", reason(&error)))
-}
-
 /// Waits for a key; `false` at the end of the input, or if a signal would end the process.
 fn any_key(context: &Context, keys: &mut Keys) -> Result<bool, Failure> {
   context.out.line("any key: back to the screen")?;
   context.out.flush()?;
-  let raw = Raw::enter().map_err(unreadable)?;
+  let raw = Raw::enter().map_err(|error| of_input(&error))?;
   loop {
-    match keys.wait_for(Some(&raw), None).map_err(unreadable)? {
-      Waited::Input => return Ok(!read().map_err(unreadable)?.is_empty()),
+    match keys.wait_for(Some(&raw), None).map_err(|error| of_input(&error))? {
+      Waited::Input => return Ok(!read().map_err(|error| of_input(&error))?.is_empty()),
       Waited::End => return Ok(false),
       Waited::Redraw | Waited::TimeOut => {}
     }
@@ -127,19 +123,19 @@ impl Live<'_> {
   /// Shows the screen and reads keys.
   fn watch(&mut self, keyboard: &mut Keys) -> Result<Next, Failure> {
     let context = self.context;
-    let raw = Raw::enter().map_err(unreadable)?;
+    let raw = Raw::enter().map_err(|error| of_input(&error))?;
     let _screen = OtherScreen::enter(&context.out)?;
     let Ok(mut terminal) = Terminal::new(Sequences::default());
     let mut due = SystemClock.monotonic() + EVERY;
     loop {
       self.draw(&mut terminal)?;
       let patience = due.saturating_sub(SystemClock.monotonic());
-      match keyboard.wait_for(Some(&raw), Some(patience)).map_err(unreadable)? {
+      match keyboard.wait_for(Some(&raw), Some(patience)).map_err(|error| of_input(&error))? {
         Waited::End => return Ok(Next::Quit),
         Waited::Redraw => clear(&mut terminal),
         Waited::TimeOut => {}
         Waited::Input => {
-          let bytes = read().map_err(unreadable)?;
+          let bytes = read().map_err(|error| of_input(&error))?;
           if bytes.is_empty() {
             return Ok(Next::Quit);
           }

@@ -229,22 +229,6 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Frames, String> {
   })
 }
 
-/// The examples of the embedded frames that do not do what they say: the frame, and what is wrong.
-pub fn wrong_examples() -> Vec<String> {
-  let mut wrong = Vec::new();
-  for frame in &builtin().list {
-    let has = |text: &str| {
-      let found = super::read(text.as_bytes(), &super::Setting::default());
-      found.iter().any(|one| one.effect == frame.effect && one.strength >= frame.strength)
-    };
-    let missed = frame.hits.iter().filter(|text| !has(text));
-    wrong.extend(missed.map(|text| format!("{} misses: {text}", frame.id)));
-    let hit = frame.misses.iter().filter(|text| has(text));
-    wrong.extend(hit.map(|text| format!("{} hits: {text}", frame.id)));
-  }
-  wrong
-}
-
 fn class_of(lexicon: &mut LexiconBuilder, name: &str) -> Result<Class, String> {
   match lexicon.named(name) {
     Some(class) => Ok(class),

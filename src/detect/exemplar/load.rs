@@ -132,7 +132,7 @@ mod tests {
   }
 
   #[test]
-  fn all_that_is_wrong_is_told_with_its_place() {
+  fn all_that_is_wrong_is_reported_with_its_place() {
     let long = format!("\"{}\"", "x".repeat(MAX_TEXT_BYTES + 1));
     for (text, expected) in [
       (

@@ -151,7 +151,7 @@ mod tests {
   }
 
   #[test]
-  fn tags_are_found_where_they_stand() {
+  fn tags_are_found_where_they_are() {
     let text =
       "---\ntitle: x\ntags: [a, always-run]\nmore:\n  - no\n---\n# Title\n\n#some-hashtag x#y\n";
     let tags = tags_of(text);

@@ -290,7 +290,7 @@ mod tests {
   }
 
   #[test]
-  fn addresses_are_told_apart() {
+  fn addresses_are_distinguished() {
     for (text, expected) in [
       ("Ann doesn't mind.", "Ann doesn't mind"),
       ("see https://x.example/a?b=c, then", "see <url?> then"),

@@ -20,7 +20,7 @@ mod weights;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::{
-  network::Desk,
+  network::RunBuffers,
   packed::Packed,
   weights::{Upper, Weights},
 };
@@ -73,7 +73,7 @@ impl Encoder {
     if !ALONE.with(Option::is_some) {
       return Err(Damage::new("encoder", "its thread cannot be set apart"));
     }
-    let mut desk = Desk::default();
+    let mut desk = RunBuffers::default();
     texts.iter().map(|text| self.of_text(text, &mut desk)).collect()
   }
 
@@ -83,7 +83,7 @@ impl Encoder {
     if !ALONE.with(Option::is_some) {
       return Err(Damage::new("encoder", "its thread cannot be set apart"));
     }
-    let mut desk = Desk::default();
+    let mut desk = RunBuffers::default();
     let of_text = |text: &&str| {
       let ids = self.tokenizer.encode_pair(context, MAX_CONTEXT, text, MAX_TOKENS);
       let logit = self.weights.authority(&self.upper, &ids, &mut desk);
@@ -97,7 +97,7 @@ impl Encoder {
     texts.iter().map(of_text).collect()
   }
 
-  fn of_text(&self, text: &str, desk: &mut Desk) -> Result<Logits, Damage> {
+  fn of_text(&self, text: &str, desk: &mut RunBuffers) -> Result<Logits, Damage> {
     let ids = self.tokenizer.encode(text, MAX_TOKENS);
     let logits = self.weights.logits(&ids, desk, |_states| {});
     let [injection, poison] = logits.ok_or(Damage::new("encoder", "it does not run"))?;
@@ -184,7 +184,7 @@ mod tests {
       };
       let mut states = Vec::new();
       let shown = |all: &[f32]| states.push(all.to_vec());
-      let logits = encoder.weights.logits(&ids, &mut Desk::default(), shown).unwrap();
+      let logits = encoder.weights.logits(&ids, &mut RunBuffers::default(), shown).unwrap();
       let expected = one["hidden"].as_array().unwrap();
       assert_eq!(states.len(), expected.len());
       for (layer, (state, expected)) in states.iter().zip(expected).enumerate() {

@@ -248,7 +248,7 @@ mod tests {
   }
 
   #[test]
-  fn a_long_text_does_not_hide_what_stands_in_it() {
+  fn a_long_text_does_not_hide_what_is_in_it() {
     let heads = taught();
     let filler = "the rain fell on the roof of the hall.\n".repeat(20_000);
     let text = format!("{filler}obey obey obey now\n{filler}");

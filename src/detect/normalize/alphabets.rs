@@ -250,6 +250,35 @@ pub(super) fn morse(text: &str) -> Vec<(Range<usize>, String)> {
   found
 }
 
+/// The bytes of a word in one of the alphabets of RFC 4648, sections 4 and 5, up to the first `=`.
+pub(super) fn values(run: &[u8]) -> Option<Vec<u8>> {
+  let body = run.split(|b| *b == b'=').next().unwrap_or_default();
+  if body.len() % 4 == 1 {
+    return None;
+  }
+  let mut out = Vec::with_capacity(body.len() / 4 * 3 + 3);
+  let mut bits = 0_u32;
+  let mut held = 0_u32;
+  for &byte in body {
+    let value = match byte {
+      b'A'..=b'Z' => byte - b'A',
+      b'a'..=b'z' => byte - b'a' + 26,
+      b'0'..=b'9' => byte - b'0' + 52,
+      b'+' | b'-' => 62,
+      b'/' | b'_' => 63,
+      _ => return None,
+    };
+    bits = bits << 6 | u32::from(value);
+    held += 6;
+    if held >= 8 {
+      held -= 8;
+      out.push((bits >> held) as u8);
+      bits &= (1 << held) - 1;
+    }
+  }
+  Some(out)
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;

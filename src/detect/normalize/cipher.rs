@@ -77,6 +77,15 @@ pub(super) fn rot47(text: &str) -> String {
   text.chars().map(turned).collect()
 }
 
+/// A letter turned by thirteen places, everything else unchanged.
+pub(super) const fn rot13_byte(byte: u8) -> u8 {
+  match byte {
+    b'a'..=b'm' | b'A'..=b'M' => byte + 13,
+    b'n'..=b'z' | b'N'..=b'Z' => byte - 13,
+    _ => byte,
+  }
+}
+
 #[cfg(test)]
 mod tests {
   use super::{super::words::words, *};

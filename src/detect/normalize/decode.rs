@@ -8,11 +8,13 @@
 use std::ops::Range;
 
 use super::{
-  alphabets::is_mixed,
-  encoded::folded,
+  alphabets::{is_mixed, values},
+  cipher::rot13_byte,
+  fold::folded,
   invisible::smuggled,
   language::is_language,
-  obfuscation::{rot13_byte, undone},
+  obfuscation::undone,
+  undone::MAX_LAYERS,
   unpack,
 };
 
@@ -22,8 +24,6 @@ const MAX_WORDS: usize = 512;
 const MAX_SAID: usize = 512 * 1024;
 /// A longer encoded word is cut: its start is enough to judge it.
 const MAX_WORD: usize = 64 * 1024;
-/// How often one word may be encoded.
-pub(super) const MAX_LAYERS: usize = 2;
 /// So many times its own length of a text is joined from lines; after that a word has [`FEW_LINES`].
 const MAX_JOINED: usize = 16;
 /// In bytes, eight lines of mail.
@@ -284,35 +284,6 @@ fn base64(run: &[u8]) -> Option<Vec<u8>> {
     return None;
   }
   values(run)
-}
-
-/// The bytes of a word in one of the alphabets of RFC 4648, sections 4 and 5, up to the first `=`.
-pub(super) fn values(run: &[u8]) -> Option<Vec<u8>> {
-  let body = run.split(|b| *b == b'=').next().unwrap_or_default();
-  if body.len() % 4 == 1 {
-    return None;
-  }
-  let mut out = Vec::with_capacity(body.len() / 4 * 3 + 3);
-  let mut bits = 0_u32;
-  let mut held = 0_u32;
-  for &byte in body {
-    let value = match byte {
-      b'A'..=b'Z' => byte - b'A',
-      b'a'..=b'z' => byte - b'a' + 26,
-      b'0'..=b'9' => byte - b'0' + 52,
-      b'+' | b'-' => 62,
-      b'/' | b'_' => 63,
-      _ => return None,
-    };
-    bits = bits << 6 | u32::from(value);
-    held += 6;
-    if held >= 8 {
-      held -= 8;
-      out.push((bits >> held) as u8);
-      bits &= (1 << held) - 1;
-    }
-  }
-  Some(out)
 }
 
 #[cfg(test)]

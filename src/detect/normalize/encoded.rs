@@ -5,8 +5,10 @@
 use std::ops::Range;
 
 use super::{
-  decode::{self, MAX_LAYERS},
-  fold, glyphs, invisible, obfuscation,
+  decode,
+  fold::{self, folded},
+  glyphs, invisible, obfuscation,
+  undone::{MAX_FOUND, MAX_LAYERS, Undone, Worth},
 };
 use crate::detect::Severity;
 
@@ -22,23 +24,11 @@ pub(super) struct Passage {
   pub worth: Worth,
 }
 
-/// How much a finding about the form of a text counts; the content is judged in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Worth {
-  /// It is encoded: a finding of this severity.
-  Encoded(Severity),
-  /// It is disguised: no evidence in a note of unknown source, evidence in a text from outside.
-  Disguised,
-  /// No finding: much ordinary text is written so.
-  Nothing,
-}
-
 /// All such passages of `text`, and whether there are more than that.
 pub(super) fn passages(text: &str) -> (Vec<Passage>, bool) {
   let (words, undone) = (decode::decoded(text), obfuscation::undone(text, MAX_LAYERS));
-  let counts = |one: &&obfuscation::Undone| one.how.worth() != Worth::Nothing;
-  let is_cut =
-    decode::is_cut(&words, text) || undone.iter().filter(counts).count() >= obfuscation::MAX_FOUND;
+  let counts = |one: &&Undone| one.how.worth() != Worth::Nothing;
+  let is_cut = decode::is_cut(&words, text) || undone.iter().filter(counts).count() >= MAX_FOUND;
   let decoded = words.into_iter().map(|word| Passage {
     worth: Worth::Encoded(if is_query(text, &word.span) { Severity::Info } else { Severity::Low }),
     span: word.span,
@@ -96,11 +86,6 @@ pub(super) fn readings(text: &str) -> Vec<String> {
   readings.insert(0, first);
   readings.dedup();
   readings
-}
-
-/// The folded view of a text without the way back.
-pub(super) fn folded(text: &str) -> String {
-  fold::fold_alone(text, 0).text
 }
 
 #[cfg(test)]

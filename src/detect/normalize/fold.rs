@@ -437,13 +437,14 @@ fn window_before(bytes: &[u8], at: usize) -> &[u8] {
   window.get(line..).unwrap_or_default()
 }
 
+/// The folded view of a text without the way back.
+pub(super) fn folded(text: &str) -> String {
+  fold_alone(text, 0).text
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;
-
-  fn folded(text: &str) -> String {
-    fold_alone(text, 0).text
-  }
 
   #[test]
   fn what_changes_the_look_is_resolved() {

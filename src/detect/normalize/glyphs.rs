@@ -9,7 +9,7 @@ use std::{collections::HashSet, ops::Range};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-  obfuscation::MIN_WORDS,
+  undone::MIN_WORDS,
   words::{Words, words},
 };
 

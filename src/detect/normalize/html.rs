@@ -253,7 +253,7 @@ mod tests {
   }
 
   #[test]
-  fn tags_are_told_from_text() {
+  fn tags_are_distinguished_from_text() {
     let tag = |text: &str| Scanner::new(text).at(0);
     assert_eq!(tag("<b>"), Some(Construct::Tag { end: 3, inline: true, hidden: None }));
     assert_eq!(tag("</div>"), Some(Construct::Tag { end: 6, inline: false, hidden: None }));

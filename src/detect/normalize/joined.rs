@@ -8,7 +8,7 @@
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use super::{
-  spaced_letters::divide,
+  division::divide,
   words::{Words, words},
 };
 

@@ -8,7 +8,7 @@ use std::{collections::HashSet, ops::Range};
 
 use super::{
   language::is_language,
-  obfuscation::{How, MIN_WORDS, Undone},
+  undone::{How, MIN_WORDS, Undone},
   words::{Words, words},
 };
 
@@ -34,7 +34,7 @@ impl Gate {
     let letter = byte.is_ascii_alphabetic();
     self.mixed += u32::from(letter && self.candidate);
     self.candidate =
-      !letter && (self.last_letter || self.candidate) && stands_for(char::from(byte)).is_some();
+      !letter && (self.last_letter || self.candidate) && letter_for(char::from(byte)).is_some();
     self.last_letter = letter;
   }
 
@@ -44,7 +44,7 @@ impl Gate {
 }
 
 /// The letter that a digit or sign looks like; `1`, `!` and `|` may be `l` as well.
-const fn stands_for(c: char) -> Option<char> {
+const fn letter_for(c: char) -> Option<char> {
   match c {
     '0' => Some('o'),
     '1' | '!' | '|' => Some('i'),
@@ -127,15 +127,15 @@ struct Read {
 
 /// How a word reads, where it is spelled so: signs between letters, or a common word comes out.
 fn read(words: &Words, word: &str) -> Option<Read> {
-  let punctuation = |c: char| c.is_ascii_punctuation() && stands_for(c).is_none();
+  let punctuation = |c: char| c.is_ascii_punctuation() && letter_for(c).is_none();
   let bare = word.trim_matches(punctuation);
-  if bare.is_empty() || bare.len() > MAX_WORD || !bare.contains(|c| stands_for(c).is_some()) {
+  if bare.is_empty() || bare.len() > MAX_WORD || !bare.contains(|c| letter_for(c).is_some()) {
     return None;
   }
   let spelled = |one: char| -> String {
     bare
       .chars()
-      .map(|c| match stands_for(c) {
+      .map(|c| match letter_for(c) {
         Some('i') => one,
         Some(letter) => letter,
         None => c,
@@ -154,7 +154,7 @@ fn read(words: &Words, word: &str) -> Option<Read> {
   }
   let text = spelled('i');
   let inside = bare.char_indices().any(|(at, c)| {
-    stands_for(c).is_some()
+    letter_for(c).is_some()
       && bare
         .get(at + c.len_utf8()..)
         .is_some_and(|rest| rest.contains(|c: char| c.is_ascii_alphabetic()))

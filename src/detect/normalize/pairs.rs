@@ -5,7 +5,7 @@
 use std::{ops::Range, sync::OnceLock};
 
 use super::{
-  obfuscation::{MAX_FOUND, MIN_GAIN, MIN_UNLIKE},
+  undone::{MAX_FOUND, MIN_GAIN, MIN_UNLIKE},
   words::{GAP, SYMBOLS, symbol, words},
 };
 
@@ -164,7 +164,7 @@ mod tests {
     let plain = "Please forward every mail to the new address, and keep the old one for a week. ";
     let backwards: String = plain.chars().rev().collect();
     let turned: String =
-      plain.bytes().map(|byte| char::from(super::super::obfuscation::rot13_byte(byte))).collect();
+      plain.bytes().map(|byte| char::from(super::super::cipher::rot13_byte(byte))).collect();
     let pieces = [plain, &backwards, &turned, "xq zv 42 -- ", "QWXZ", "\n\n", "é "];
     let mut counts = [0, 0];
     for first in pieces {

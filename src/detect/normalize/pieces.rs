@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
-use super::{alphabets::Candidate, decode::values, unpack};
+use super::{
+  alphabets::{Candidate, values},
+  unpack,
+};
 
 /// Bytes between two pieces, at most: quotation marks, a comma, the name of a variable.
 const MAX_GAP: usize = 16;

@@ -6,11 +6,11 @@ use std::{collections::HashSet, ops::Range};
 use super::{
   alphabets, cipher, decode, joined,
   language::is_language,
-  numbers,
-  obfuscation::{How, MAX_FOUND, MAX_PASSAGE, MIN_WORDS, Undone, floor, tokens},
-  pieces,
+  numbers, pieces,
   shape::Shape,
-  strings, unpack,
+  strings,
+  undone::{How, MAX_FOUND, MAX_PASSAGE, MIN_WORDS, Undone, floor, tokens},
+  unpack,
   words::words,
 };
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
   Question, Reading, Ruling, canary, mask,
-  question::{MAX_ASKED, MAX_ENTRY, MAX_KNOWN, MAX_KNOWN_BYTES, MAX_SOURCE},
+  question::{MAX_ASKED, MAX_ENTRY, MAX_KNOWN, MAX_KNOWN_BYTES, MAX_SOURCE, cut},
 };
 use crate::{
   detect::effects::Effect,
@@ -46,7 +46,7 @@ pub enum NoAnswer {
   #[error("the answer to an entry of which it is known is wrong")]
   Known,
   /// The words that it quotes are not those of the entry.
-  #[error("the answer quotes what does not stand in the entry")]
+  #[error("the answer quotes words that the entry does not contain")]
   Quote,
   /// It would keep an entry of which it saw only a part.
   #[error("the entry was too long to be seen whole")]
@@ -118,6 +118,13 @@ pub struct Prompt {
   /// The lines of the entry as they were sent; empty where they are not those that it has.
   lines: Vec<String>,
   is_whole: bool,
+}
+
+impl Question<'_> {
+  /// The prompt, with all secrets masked. The nonce must come from chance, and never be used again.
+  pub fn prompt(&self, nonce: &Nonce) -> Prompt {
+    Prompt::new(self, nonce)
+  }
 }
 
 impl Prompt {
@@ -324,14 +331,4 @@ fn lines_of(lines: &[String], quote: &str) -> Option<RangeInclusive<u32>> {
     u32::try_from(before).ok()
   };
   Some(line_at(at)?..=line_at(at + quote.len().saturating_sub(1))?)
-}
-
-/// The beginning and the end of a text, and whether that is all of it.
-pub(super) fn cut(text: &str, most: usize) -> (String, bool) {
-  if text.len() <= most {
-    return (text.to_owned(), true);
-  }
-  let start = text.get(..text.floor_char_boundary(most / 2)).unwrap_or_default();
-  let end = text.get(text.ceil_char_boundary(text.len() - most / 2)..).unwrap_or_default();
-  (format!("{start} [...] {end}"), false)
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{Nonce, Prompt, Reading, Ruling, mask, prompt::cut};
+use super::{Reading, Ruling, mask};
 use crate::memory::ContentHash;
 
 /// Bytes of an entry that are sent, at most: a longer one is asked about without its middle, and its answer can
@@ -54,11 +54,6 @@ impl Question<'_> {
   pub fn heeds(&self, reading: &Reading) -> bool {
     reading.ruling == Ruling::Take || mask(self.entry) == self.entry
   }
-
-  /// The prompt, with all secrets masked. The nonce must come from chance, and never be used again.
-  pub fn prompt(&self, nonce: &Nonce) -> Prompt {
-    Prompt::new(self, nonce)
-  }
 }
 
 /// A question that is kept until it is answered.
@@ -96,4 +91,14 @@ impl KeptQuestion {
   pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
     serde_json::from_slice(bytes).ok()
   }
+}
+
+/// The beginning and the end of a text, and whether that is all of it.
+pub(super) fn cut(text: &str, most: usize) -> (String, bool) {
+  if text.len() <= most {
+    return (text.to_owned(), true);
+  }
+  let start = text.get(..text.floor_char_boundary(most / 2)).unwrap_or_default();
+  let end = text.get(text.ceil_char_boundary(text.len() - most / 2)..).unwrap_or_default();
+  (format!("{start} [...] {end}"), false)
 }

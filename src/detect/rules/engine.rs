@@ -364,7 +364,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn quotations_are_told_from_speech() {
+  fn quotations_are_distinguished_from_speech() {
     let quoted = |text: &str, word: &str| {
       is_quoted(text, &(0..text.len()), text.find(word).expect("the word is in the text"))
     };

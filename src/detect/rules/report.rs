@@ -369,7 +369,7 @@ mod tests {
   }
 
   #[test]
-  fn words_of_a_torn_comment_are_told_from_others() {
+  fn words_of_a_torn_comment_are_distinguished_from_others() {
     let torn = |text: &str, word: &str| {
       let start = text.find(word).expect("it is in the text");
       is_of_torn_comment(text, &(start..start + word.len()))
@@ -395,7 +395,7 @@ mod tests {
   }
 
   #[test]
-  fn a_word_that_is_struck_out_is_told_from_others() {
+  fn a_word_that_is_struck_out_is_distinguished_from_others() {
     let struck = |text: &str| {
       let start = text.find("attacks").expect("it is in the text");
       is_struck_out(text, &(0..text.len()), &(start..start + "attacks".len()))

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
 
-use super::lexicon::{Class, Classes};
+use super::classes::{Class, Classes};
 use crate::detect::{Code, RuleKind, RuleName, Severity};
 
 /// How much is looked for.

@@ -54,7 +54,7 @@ fn a_users_rule_judges_beside_the_built_in_ones_and_signs_what_it_finds() {
 }
 
 #[test]
-fn a_wrong_example_is_told_with_the_place_of_its_rule() {
+fn a_wrong_example_is_reported_with_the_place_of_its_rule() {
   let text = MINE.replace("A bluebird sat", "Project bluebird sat").replace("All of Project", "A");
   let rules = Rules::with(&[("rules.d/mine.toml", &text)]).unwrap();
   let wrong: Vec<String> = rules.set().wrong_examples("").iter().map(ToString::to_string).collect();

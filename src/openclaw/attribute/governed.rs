@@ -241,7 +241,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn items_stand_below_the_line_that_introduces_them() {
+  fn items_are_below_the_line_that_introduces_them() {
     let intros = |text: &str| sentences_of(text).iter().map(|one| one.intro).collect::<Vec<_>>();
     assert_eq!(
       intros("Never do this:\n- pay\n- ask\n\nMarta is in."),

@@ -184,7 +184,7 @@ mod tests {
   }
 
   #[test]
-  fn letters_are_told_from_orders_to_an_agent() {
+  fn letters_are_distinguished_from_orders_to_an_agent() {
     for text in [
       "Dear tenants, \n\nplease pay the rent to the new account.",
       "Dear Ann,\nfrom now on invoices go there.\nKind regards\nDana",
@@ -212,7 +212,7 @@ mod tests {
   }
 
   #[test]
-  fn what_was_handed_over_is_told_from_what_is_said() {
+  fn what_was_handed_over_is_distinguished_from_what_is_said() {
     for line in [
       "this came from our landlord today, can you file it?",
       "add the rules of this readme to your memory:",
@@ -236,7 +236,7 @@ mod tests {
   }
 
   #[test]
-  fn frames_are_told_from_lists_and_links() {
+  fn frames_are_distinguished_from_lists_and_links() {
     for line in [
       "[Replying to Eve id:55]",
       "[/Replying]",

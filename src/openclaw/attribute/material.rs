@@ -12,15 +12,12 @@ use super::{
   super::transcript::{Call, Outcome, Sender, Session, UNSEEN, is_local_channel},
   answer::content,
   host::host,
-  parts::{has_content, parts},
+  parts::{WRAPPER, has_content, parts},
   path,
   quoted::FORWARDED,
 };
 use crate::provenance::{Source, words::squeezed};
 
-/// The beginning of a text that OpenClaw wrapped because it came from outside.
-pub(super) const WRAPPER: &str = "<<<EXTERNAL_UNTRUSTED_CONTENT";
-const WRAPPER_END: &str = "<<<END_EXTERNAL_UNTRUSTED_CONTENT";
 /// What OpenClaw calls its own messages in a session.
 const SESSION_EVENT: &str = "[OpenClaw session event]";
 /// How OpenClaw's own prompts begin, which a transcript records like messages of the user: before a
@@ -308,18 +305,6 @@ const DEVICE_CHANNELS: &[&str] = &["node", "ios", "android", "macos", "watch", "
 /// A name as one part of a source.
 fn part(name: &str) -> String {
   name.trim().trim_start_matches('@').replace(':', "_")
-}
-
-/// The words outside and inside of what OpenClaw wrapped. From the first opening to the last closing
-/// all is inside, for a closing line may be forged by what it wraps.
-pub(super) fn unwrapped(text: &str) -> (Vec<&str>, &str) {
-  let Some(start) = text.find(WRAPPER) else { return (vec![text], "") };
-  let end = text.rfind(WRAPPER_END).filter(|end| *end > start);
-  let end = end.map_or(text.len(), |end| {
-    text.get(end..).and_then(|rest| rest.find(">>>")).map_or(text.len(), |more| end + more + 3)
-  });
-  let get = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
-  (vec![get(0..start), get(end..text.len())], get(start..end))
 }
 
 /// What a tool put before the agent; `None` where the answer only says that something was done.

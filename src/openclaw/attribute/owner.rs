@@ -317,7 +317,7 @@ mod tests {
   }
 
   #[test]
-  fn a_question_stands_between_what_is_before_and_behind_it() {
+  fn a_question_is_between_what_is_before_and_behind_it() {
     for (text, owner) in [
       (
         "Marta approves the payments.",
@@ -374,7 +374,7 @@ mod tests {
   }
 
   #[test]
-  fn where_the_turn_was_clean_a_shift_may_be_told_in_other_words() {
+  fn where_the_turn_was_clean_a_shift_may_be_described_in_other_words() {
     let owner =
       "From 1 December Jonas takes over the payments on-call; Marta hands over on 30 November.";
     let text = "- Jonas is on call for payments from 1 December; Marta hands over on 30 November.";

@@ -4,11 +4,12 @@
 //! A person can type such a frame as well; that only withholds words from them.
 #![forbid(unsafe_code)]
 
-use super::{
-  material::{WRAPPER, unwrapped},
-  quoted::{FORWARDED, quoted},
-};
+use super::quoted::{FORWARDED, quoted};
 use crate::openclaw::transcript::UNSEEN;
+
+/// The beginning of a text that OpenClaw wrapped because it came from outside.
+pub(super) const WRAPPER: &str = "<<<EXTERNAL_UNTRUSTED_CONTENT";
+const WRAPPER_END: &str = "<<<END_EXTERNAL_UNTRUSTED_CONTENT";
 
 /// A message, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -123,12 +124,24 @@ fn labels(context: &str) -> impl Iterator<Item = &str> {
   })
 }
 
+/// The words outside and inside of what OpenClaw wrapped. From the first opening to the last closing
+/// all is inside, for a closing line may be forged by what it wraps.
+fn unwrapped(text: &str) -> (Vec<&str>, &str) {
+  let Some(start) = text.find(WRAPPER) else { return (vec![text], "") };
+  let end = text.rfind(WRAPPER_END).filter(|end| *end > start);
+  let end = end.map_or(text.len(), |end| {
+    text.get(end..).and_then(|rest| rest.find(">>>")).map_or(text.len(), |more| end + more + 3)
+  });
+  let get = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
+  (vec![get(0..start), get(end..text.len())], get(start..end))
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;
 
   #[test]
-  fn what_was_passed_on_is_told_from_the_senders_words() {
+  fn what_was_passed_on_is_distinguished_from_the_senders_words() {
     let of = |text| parts(text, "", true);
     assert_eq!(of("Keep it.").words, ["Keep it."]);
     let file =

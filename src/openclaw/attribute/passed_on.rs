@@ -9,7 +9,14 @@
 
 use std::ops::Range;
 
-use super::{letter::hands_over, quoted::TO_WHOM};
+use super::letter::hands_over;
+
+/// The words that may be between a verb and its colon.
+#[rustfmt::skip]
+pub(super) const TO_WHOM: &[&str] = &[
+  "to", "me", "us", "you", "this", "that", "it", "back", "in", "the", "our", "chat", "group", "today", "yesterday",
+  "(a)", "(а)", "а", "a",
+];
 
 /// Shortest quotation that counts, in bytes: what is shorter is a name or a title.
 const MIN_QUOTED: usize = 20;
@@ -401,7 +408,7 @@ mod tests {
   }
 
   #[test]
-  fn what_others_said_is_told_from_what_the_sender_says() {
+  fn what_others_said_is_distinguished_from_what_the_sender_says() {
     for frame in [
       "Is this mail genuine? \"%\" What do you think?",
       "Is this mail genuine? “%”",

@@ -145,7 +145,7 @@ mod tests {
   }
 
   #[test]
-  fn memory_is_told_from_other_files() {
+  fn memory_is_distinguished_from_other_files() {
     for path in ["MEMORY.md", "memory/2026-11-20.md", "users/ann/USER.md", "SOUL.md"] {
       assert!(is_memory(Path::new(path)), "{path}");
     }

@@ -76,7 +76,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn requests_are_told_from_statements() {
+  fn requests_are_distinguished_from_statements() {
     for sentence in [
       "Look up the retry settings.",
       "Remember whether contractors may read it.",

@@ -7,7 +7,11 @@
 //! owner.
 #![forbid(unsafe_code)]
 
-use super::{letter, passed_on::passed_on, questions::asks};
+use super::{
+  letter,
+  passed_on::{TO_WHOM, passed_on},
+  questions::asks,
+};
 
 /// A message of one person, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -346,13 +350,6 @@ const WROTE: &[(&str, bool)] = &[
   ("escreveu", false), ("schreef", true), ("skrev", true), ("napisał", false), ("napsal", false),
   ("написал", false), ("пишет", false), ("написав", false), ("kirjoitti", false), ("şunu yazdı", false),
   ("写道", false), ("寫道", false), ("のメール", false), ("작성", false),
-];
-
-/// The words that may be between a verb and its colon.
-#[rustfmt::skip]
-pub(super) const TO_WHOM: &[&str] = &[
-  "to", "me", "us", "you", "this", "that", "it", "back", "in", "the", "our", "chat", "group", "today", "yesterday",
-  "(a)", "(а)", "а", "a",
 ];
 
 /// The sender.

@@ -5,7 +5,7 @@ use super::{
   database::{DatabaseError, text},
   entry::Entry,
   model::Session,
-  sqlite::{MAX_NAME, SqliteStore, column, has},
+  tables::{MAX_NAME, SqliteStore, column, has},
 };
 
 /// Longest description of a session that is looked into.

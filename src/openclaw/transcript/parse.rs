@@ -330,7 +330,7 @@ mod tests {
   }
 
   #[test]
-  fn all_that_stands_before_the_agent_is_kept() {
+  fn all_that_is_before_the_agent_is_kept() {
     for (value, kind, text) in [
       (
         json!({"type": "custom_message", "customType": "openclaw.runtime-context", "content": "x"}),

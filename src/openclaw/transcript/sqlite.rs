@@ -6,21 +6,19 @@
 //! that is missing costs only its own content.
 #![forbid(unsafe_code)]
 
-use std::{collections::BTreeSet, ops::ControlFlow, path::Path};
+use std::ops::ControlFlow;
 
 use rusqlite::{Row, types::ValueRef};
 
 use super::{
-  database::{Database, DatabaseError, text, whole},
+  database::{DatabaseError, text, whole},
   gather::Gather,
   model::{ReadResult, Record, Session, Window},
   parse::{self, MAX_EVENT},
+  tables::{EVENTS, IDENTITIES, MAX_NAME, SqliteStore, column, has},
 };
 use crate::plural;
 
-const EVENTS: &str = "transcript_events";
-/// A short row for each event. A time in it is found without passing by the event's text.
-const IDENTITIES: &str = "transcript_event_identities";
 /// How many sessions around the start of a window, and how many of the latest, are looked at.
 const MAX_SESSIONS: i64 = 512;
 /// Most sessions in an answer.
@@ -33,32 +31,6 @@ const TAIL: i64 = 128;
 /// Rows, and bytes after which no further row is read, of one statement.
 const BATCH_ROWS: usize = 32;
 const BATCH_BYTES: usize = 256 * 1024;
-/// Longest id, key, name.
-pub(super) const MAX_NAME: usize = 512;
-
-/// The columns of the tables that are read; empty where there is no such table.
-#[derive(Debug)]
-pub(super) struct Tables {
-  pub(super) events: BTreeSet<String>,
-  pub(super) identities: BTreeSet<String>,
-  pub(super) windows: BTreeSet<String>,
-  /// `session_windows`, before that `sessions`.
-  pub(super) windows_name: &'static str,
-  pub(super) nodes: BTreeSet<String>,
-  /// `session_nodes`, before that `session_entries`.
-  pub(super) nodes_name: &'static str,
-  pub(super) conversations: BTreeSet<String>,
-  pub(super) participants: BTreeSet<String>,
-  pub(super) archives: BTreeSet<String>,
-}
-
-/// The transcripts of one agent.
-pub(super) struct SqliteStore {
-  pub(super) database: Database,
-  pub(super) agent: String,
-  pub(super) tables: Tables,
-}
-
 /// An event as it lies in the database.
 struct Stored {
   seq: i64,
@@ -67,38 +39,6 @@ struct Stored {
 }
 
 impl SqliteStore {
-  /// Opens the database of `agent`; `None` where there is none, or none with transcripts.
-  pub(super) fn open(path: &Path, agent: &str) -> Result<Option<Self>, DatabaseError> {
-    let Some(database) = Database::open(path)? else { return Ok(None) };
-    let first = |names: [&'static str; 2]| {
-      for name in names {
-        let columns = database.columns(name)?;
-        if !columns.is_empty() {
-          return Ok((name, columns));
-        }
-      }
-      Ok::<_, DatabaseError>((names[0], BTreeSet::new()))
-    };
-    let (windows_name, windows) = first(["session_windows", "sessions"])?;
-    let (nodes_name, nodes) = first(["session_nodes", "session_entries"])?;
-    let tables = Tables {
-      events: database.columns(EVENTS)?,
-      identities: database.columns(IDENTITIES)?,
-      windows,
-      windows_name,
-      nodes,
-      nodes_name,
-      conversations: database.columns("conversations")?,
-      participants: database.columns("session_participants")?,
-      archives: database.columns("session_transcript_cold_archives")?,
-    };
-    let has_any = !tables.events.is_empty() || !tables.windows.is_empty();
-    if !has_any {
-      database.check_not_empty()?;
-    }
-    Ok(has_any.then(|| Self { database, agent: agent.to_owned(), tables }))
-  }
-
   /// Sessions with records in `window`, each with the time of its last one.
   pub(super) fn active(&self, window: Window) -> ReadResult<Vec<(i64, Session)>> {
     let mut answer = ReadResult::default();
@@ -350,11 +290,6 @@ impl SqliteStore {
     (sql("", "DESC"), sql("WHERE updated_at >= ?3", "ASC"))
   }
 
-  /// The column of a node that names its session.
-  pub(super) fn current(&self) -> &'static str {
-    if self.tables.nodes_name == "session_nodes" { "current_session_id" } else { "session_id" }
-  }
-
   /// The id of a session by its id or key.
   fn find(&self, id_or_key: &str) -> Result<Option<String>, DatabaseError> {
     let id = |row: &Row<'_>| text(row, 0, MAX_NAME);
@@ -425,15 +360,6 @@ fn decompress(compressed: &[u8], declared: Option<usize>) -> Result<Vec<u8>, Str
     return Err("it does not have the length that was noted".to_owned());
   }
   Ok(event)
-}
-
-pub(super) fn has(columns: &BTreeSet<String>, names: &[&str]) -> bool {
-  names.iter().all(|name| columns.contains(*name))
-}
-
-/// The column where it exists, else nothing.
-pub(super) fn column(columns: &BTreeSet<String>, name: &'static str) -> &'static str {
-  if columns.contains(name) { name } else { "NULL" }
 }
 
 #[cfg(test)]

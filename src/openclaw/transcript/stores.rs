@@ -14,7 +14,7 @@ use std::{
 use super::{
   jsonl::JsonlStore,
   model::{ReadResult, Record, Session, Sessions, Window},
-  sqlite::SqliteStore,
+  tables::SqliteStore,
 };
 
 /// Most agents that are looked for.

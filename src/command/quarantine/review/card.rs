@@ -183,7 +183,7 @@ impl Around {
       let span = start..start + full.len();
       start = span.end;
       let bare = full.trim_ascii_end();
-      let says = !line::is_blank(bare) && !is_comment_of_ours(bare);
+      let says = !line::is_blank(bare) && !is_memfw_comment(bare);
       if !says || (span.start < place.end && place.start < span.end) {
         continue;
       }
@@ -202,7 +202,7 @@ impl Around {
   }
 }
 
-fn is_comment_of_ours(line: &[u8]) -> bool {
+fn is_memfw_comment(line: &[u8]) -> bool {
   let line = line.trim_ascii_start();
   line.starts_with(b"<!-- memfw:") || line == b"<!-- /memfw -->"
 }
@@ -263,7 +263,7 @@ mod tests {
   }
 
   #[test]
-  fn a_sentence_is_told_once_with_its_code() {
+  fn a_sentence_is_reported_once_with_its_code() {
     let told = |code, why: &str| Finding {
       code,
       layer: crate::detect::Layer::Rules,

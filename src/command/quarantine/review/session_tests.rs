@@ -248,7 +248,7 @@ fn a_source_is_allowed_codes_for_a_time_with_a_reason() {
 }
 
 #[test]
-fn what_stands_behind_a_key_belongs_to_it() {
+fn what_is_behind_a_key_belongs_to_it() {
   let (mut session, _) = shown(card());
   let reason = Some("approve this".to_owned());
   assert_eq!(session.key('r', "approve this"), Step::Do(Act::Reject { id: id("a1b2c3"), reason }));

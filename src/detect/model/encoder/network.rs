@@ -24,7 +24,7 @@ const NEVER: f32 = -1e30;
 
 /// The buffers of a run, kept from one text to the next.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct RunBuffers {
   /// A row a token: its state after a layer.
   states: Vec<f32>,
   product: Product,
@@ -62,7 +62,7 @@ impl Weights {
   pub(super) fn logits(
     &self,
     ids: &[i32],
-    desk: &mut Desk,
+    desk: &mut RunBuffers,
     mut shown: impl FnMut(&[f32]),
   ) -> Option<[f32; 2]> {
     self.embed(ids, &mut desk.states)?;
@@ -77,7 +77,7 @@ impl Weights {
   }
 
   /// The one logit of layers of its own above the lowest of these.
-  pub(super) fn authority(&self, upper: &Upper, ids: &[i32], desk: &mut Desk) -> Option<f32> {
+  pub(super) fn authority(&self, upper: &Upper, ids: &[i32], desk: &mut RunBuffers) -> Option<f32> {
     self.embed(ids, &mut desk.states)?;
     for layer in self.layers.get(..upper.shared)?.iter().chain(&upper.layers) {
       self.step(layer, desk)?;
@@ -101,8 +101,8 @@ impl Weights {
     (!ids.is_empty() && states.len() == ids.len() * self.width).then_some(())
   }
 
-  fn step(&self, layer: &Layer, desk: &mut Desk) -> Option<()> {
-    let Desk { states, product, wide, seen, head } = desk;
+  fn step(&self, layer: &Layer, desk: &mut RunBuffers) -> Option<()> {
+    let RunBuffers { states, product, wide, seen, head } = desk;
     product.of(states, &layer.query_key_value)?;
     widest(
       #[inline(always)]

@@ -141,7 +141,7 @@ fn memory_that_was_read_does_not_taint_but_counts_where_it_is_copied() {
 }
 
 #[test]
-fn people_are_told_apart_by_what_openclaw_says_of_them() {
+fn people_are_distinguished_by_what_openclaw_says_of_them() {
   let on = |channel: &str, kind: &str| Talk {
     session: Session {
       channel: Some(channel.to_owned()),

@@ -8,6 +8,7 @@ mod alphabets;
 mod ansi;
 mod cipher;
 mod decode;
+mod division;
 mod encoded;
 mod fold;
 mod glyphs;
@@ -25,6 +26,7 @@ mod shape;
 mod spaced_letters;
 mod spelled;
 mod strings;
+mod undone;
 mod unpack;
 mod view;
 mod words;
@@ -34,7 +36,7 @@ mod tests;
 
 use std::{borrow::Cow, ops::Range};
 
-use encoded::Worth;
+use undone::Worth;
 pub use view::{Map, View, ViewKind};
 
 use super::{Code, Finding, Layer, RuleKind, Severity};
@@ -82,7 +84,7 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
       read.into_iter().map(|one| encoded::Passage { span: folded.map.span(&one.span), ..one });
     let new: Vec<_> = read.filter(|one| says.iter().all(|known| known.text != one.text)).collect();
     says.extend(new);
-    if is_written_twice(text, &folded.text) && encoded::folded(&folded.text) != folded.text {
+    if is_written_twice(text, &folded.text) && fold::folded(&folded.text) != folded.text {
       let why = "characters are written as others that are written as others in turn";
       let worth = Worth::Encoded(Severity::Low);
       let (span, text) = (0..text.len(), folded.text.to_string());
@@ -193,7 +195,7 @@ fn fold_into<'a>(
   let folded = fold::fold(text, 0, disguised);
   for (span, effect) in folded.escapes {
     let (severity, why) = match effect {
-      ansi::Effect::Colour => (Severity::Low, "terminal colour codes stand in the text"),
+      ansi::Effect::Colour => (Severity::Low, "the text contains terminal colour codes"),
       ansi::Effect::Control => {
         (Severity::Medium, "terminal control sequences change what a reader sees")
       }

@@ -16,6 +16,7 @@ pub mod model;
 pub mod parse;
 mod sqlite;
 pub mod stores;
+mod tables;
 
 pub use model::{
   Call, Message, Outcome, ReadResult, Record, Sender, Session, Sessions, UNSEEN, Window,

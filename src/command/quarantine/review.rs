@@ -10,11 +10,11 @@ pub mod part;
 pub mod screen;
 pub mod session;
 
-use clap::Args as ClapArgs;
-
 use super::{
-  decide::{Done, add, approve, reject, take_back},
-  filter::{FilterArgs, Unless, chosen},
+  args::ReviewArgs,
+  decide::{add, approve, reject, take_back},
+  done::Done,
+  filter::{Unless, chosen},
   in_file::FlaggedTexts,
   list::{nothing, strongest, words},
   parts::carry_out,
@@ -30,7 +30,7 @@ use crate::{
   store::{Item, StoreError},
   terminal::{
     escape::{Escape, terminal},
-    failure::{Failure, reason as of_error},
+    failure::{Failure, of_input},
     output::count,
     time::DAY,
   },
@@ -39,19 +39,6 @@ use card::Card;
 use keyboard::{Keyboard, Typed};
 use screen::Look;
 use session::{Act, Became, Like, Session, Step, Wants};
-
-/// `memfw review` and `memfw quarantine review`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw review --file MEMORY.md")]
-pub struct ReviewArgs {
-  /// Ids or places in files; else what the filters choose
-  #[arg(value_name = "ID|FILE:LINE")]
-  pub items: Vec<String>,
-
-  /// Which items, if none is named.
-  #[command(flatten)]
-  pub filter: FilterArgs,
-}
 
 /// Carries the command out.
 pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
@@ -67,7 +54,8 @@ pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
     by: context.user(),
   };
   let is_dumb = context.surroundings.env.get("TERM").is_none_or(|term| term == "dumb");
-  let keyboard = Keyboard::new(context.out.is_terminal() && !is_dumb).map_err(unreadable)?;
+  let keyboard =
+    Keyboard::new(context.out.is_terminal() && !is_dumb).map_err(|error| of_input(&error))?;
   review.all(ids, keyboard)
 }
 
@@ -79,10 +67,6 @@ fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failu
   // Text that is approved and not back yet is decided. That of a named item is told.
   let waits = |item: &Item| !args.items.is_empty() || !item.awaited;
   Ok(items.into_iter().filter(waits).map(|item| item.id).collect())
-}
-
-fn unreadable(error: std::io::Error) -> Failure {
-  Failure::unavailable(format!("cannot read standard input: {}", of_error(&error)))
 }
 
 /// The state for carrying out decisions.
@@ -112,11 +96,11 @@ impl Review<'_> {
         }
         Wants::Key => {
           out.flush()?;
-          keyboard.key().map_err(unreadable)?
+          keyboard.key().map_err(|error| of_input(&error))?
         }
         Wants::Line => {
           out.flush()?;
-          keyboard.line().map_err(unreadable)?
+          keyboard.line().map_err(|error| of_input(&error))?
         }
       };
       let step = match &typed {

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 pub mod caps;
+mod classes;
 pub(in crate::detect) mod engine;
 mod examples;
 pub(in crate::detect) mod lexicon;
@@ -54,14 +55,14 @@ pub use sentence::sentences;
 
 /// The embedded rule files, in the order in which they are loaded.
 pub const FILES: &[(&str, &str)] = &[
-  ("rules/classes.toml", include_str!("../../../rules/classes.toml")),
-  ("rules/override.toml", include_str!("../../../rules/override.toml")),
-  ("rules/exfiltration.toml", include_str!("../../../rules/exfiltration.toml")),
-  ("rules/concealment.toml", include_str!("../../../rules/concealment.toml")),
-  ("rules/takeover.toml", include_str!("../../../rules/takeover.toml")),
-  ("rules/memory.toml", include_str!("../../../rules/memory.toml")),
-  ("rules/framework.toml", include_str!("../../../rules/framework.toml")),
-  ("rules/triggers.toml", include_str!("../../../rules/triggers.toml")),
+  ("rules/classes.toml", include_str!("../../rules/classes.toml")),
+  ("rules/override.toml", include_str!("../../rules/override.toml")),
+  ("rules/exfiltration.toml", include_str!("../../rules/exfiltration.toml")),
+  ("rules/concealment.toml", include_str!("../../rules/concealment.toml")),
+  ("rules/takeover.toml", include_str!("../../rules/takeover.toml")),
+  ("rules/memory.toml", include_str!("../../rules/memory.toml")),
+  ("rules/framework.toml", include_str!("../../rules/framework.toml")),
+  ("rules/triggers.toml", include_str!("../../rules/triggers.toml")),
 ];
 
 /// The rules in force: the embedded ones, or these together with a user's. Cheap to clone.

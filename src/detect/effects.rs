@@ -5,6 +5,7 @@
 
 pub mod asked;
 pub mod effect;
+mod examples;
 mod frame;
 mod host;
 pub mod known;
@@ -15,7 +16,7 @@ pub mod values;
 
 pub use asked::{asks_to_keep, licence};
 pub use effect::{Effect, FoundEffect, Strength};
-pub use frame::wrong_examples;
+pub use examples::wrong_examples;
 pub use host::registrable;
 pub use known::{Setting, known_slots};
 pub use read::{licence_for, read, read_in};
