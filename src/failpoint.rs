@@ -343,7 +343,7 @@ mod armed {
     use super::cut;
 
     #[test]
-    fn a_torn_write_ends_at_a_page_or_within_what_stood_there() {
+    fn a_torn_write_ends_at_a_page_or_within_what_was_there() {
       assert_eq!(cut(100, 80, 80), 40);
       assert_eq!(cut(100, 80, 10), 10);
       assert_eq!(cut(100, 80, 0), 0);

@@ -118,7 +118,7 @@ impl AgentRecords for Page {
 }
 
 #[test]
-fn what_leaves_its_file_because_of_its_source_is_told_as_well() {
+fn what_leaves_its_file_because_of_its_source_is_reported_as_well() {
   // Until its writer is known, it is trusted.
   let source = SourcePattern::new("unknown").unwrap();
   let trusted = TrustRule { source, trust: Trust::Trusted };
@@ -133,7 +133,7 @@ fn what_leaves_its_file_because_of_its_source_is_told_as_well() {
 }
 
 #[test]
-fn flagged_poison_from_outside_is_told_as_well() {
+fn flagged_poison_from_outside_is_reported_as_well() {
   let stage = Stage::new().agent(Page);
   let told = stage.dir().join("told");
   let words = ["sh", "-c", "printf %s \"$1\" > \"$0\""].map(OsString::from).into_iter();
@@ -155,7 +155,7 @@ fn flagged_poison_from_outside_is_told_as_well() {
 }
 
 #[test]
-fn a_fault_in_the_reader_of_records_is_told_and_ends_nothing() {
+fn a_fault_in_the_reader_of_records_is_reported_and_ends_nothing() {
   let mut world = world(Broken);
   world.write("MEMORY.md", &format!("{}\n", clean(1)));
   world.work_until("it is told", |world| world.degradations().contains("their reader failed"));

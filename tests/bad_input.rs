@@ -56,7 +56,7 @@ fn a_broken_configuration_stops_the_daemon_before_it_touches_anything() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_read_is_told_and_the_rest_is_guarded() {
+fn a_directory_that_cannot_be_read_is_reported_and_the_rest_is_guarded() {
   let root = rustix::process::geteuid().is_root();
   let drop = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"];
   let uid = match Command::new("setpriv").args(drop).status() {
@@ -93,7 +93,7 @@ fn a_directory_that_cannot_be_read_is_told_and_the_rest_is_guarded() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written_is_scanned_and_told() {
+fn a_file_that_may_not_be_written_is_scanned_and_reported() {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   guarded = guarded.memory("memory/twin.md", "# Twin\n");
   // A second name outside of the workspace: a write here would appear there.
@@ -165,7 +165,7 @@ fn links_pipes_and_odd_names_are_not_followed() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_told_and_left() {
+fn a_file_that_is_too_large_is_reported_and_left() {
   let mut guarded = Guarded::new("[files]\nmax_bytes = 1024\n").memory("MEMORY.md", "# Memory\n");
   guarded.start();
   write(&guarded, "memory.md", "# small\n");
@@ -179,7 +179,7 @@ fn a_file_that_is_too_large_is_told_and_left() {
 }
 
 #[test]
-fn a_lost_key_is_told_and_never_replaced() {
+fn a_lost_key_is_reported_and_never_replaced() {
   let mut guarded = sealed();
   let key = guarded.tmp().join(KEY);
   let kept = fs::read(&key).unwrap();
@@ -267,7 +267,7 @@ fn without_a_daemon_and_without_a_ledger_commands_say_so() {
 }
 
 #[test]
-fn no_file_of_ours_holds_quarantined_text() {
+fn no_file_of_memfw_holds_quarantined_text() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n\n- old\n");
   guarded.start();
   for n in 0..8 {

@@ -147,7 +147,7 @@ fn a_mistyped_key_is_refused_with_the_nearest_one() {
 }
 
 #[test]
-fn a_wrong_log_level_in_the_environment_is_told_and_an_empty_one_is_none() {
+fn a_wrong_log_level_in_the_environment_is_reported_and_an_empty_one_is_none() {
   Test::new()
     .env("MEMFW_LOG", "loud")
     .args(["config", "show"])
@@ -162,7 +162,7 @@ const BROKEN: &str = "marker = \"warp\"\ntelemetry = true\n\n[files]\nmax_bytes 
   [log]\nlevel = \"wran\"\n";
 
 #[test]
-fn all_problems_are_told_at_once_by_every_command_that_needs_the_configuration() {
+fn all_problems_are_reported_at_once_by_every_command_that_needs_the_configuration() {
   let stderr = "
     error: [TMP]/memfw/config/config.toml:1:1: unknown key `marker`
     hint: did you mean `markers`?
@@ -278,7 +278,7 @@ fn a_file_without_permission_is_refused() {
 }
 
 #[test]
-fn a_file_that_others_can_write_runs_nothing_and_is_told() {
+fn a_file_that_others_can_write_runs_nothing_and_is_reported() {
   let config =
     "[notify]\nvia = \"command\"\ncommand = [\"/bin/sh\", \"-c\", \"echo > [TMP]/pwned\"]\n";
   let mut guarded = Guarded::new(config).memory("MEMORY.md", "# Memory\n");

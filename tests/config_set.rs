@@ -90,7 +90,7 @@ fn what_does_not_hold_is_not_written() {
 }
 
 #[test]
-fn a_mistake_elsewhere_is_told_and_one_can_be_mended() {
+fn a_mistake_elsewhere_is_reported_and_one_can_be_mended() {
   let broken = "marker = 1\n[log]\nlevel = \"wran\"\n";
   let stderr = "
     error: [TMP]/memfw/config/config.toml:1:1: unknown key `marker`

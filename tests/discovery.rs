@@ -307,7 +307,7 @@ fn the_configuration_says_from_which_of_them_poison_is_taken_out() {
 }
 
 #[test]
-fn a_broken_configuration_of_the_agent_is_told_also_where_the_workspaces_are_named() {
+fn a_broken_configuration_of_the_agent_is_reported_also_where_the_workspaces_are_named() {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   let config = guarded.tmp().join("home/.openclaw/openclaw.json");
   fs::create_dir_all(config.parent().unwrap()).unwrap();

@@ -29,7 +29,7 @@ fn a_daemon_that_has_ended_or_was_stopped_is_noticed() {
   let mut guarded = guarded();
   let pid = guarded.pid();
   let mut seen = None;
-  guarded.stand_still(|| seen = Some(guarded.memfw(&["doctor"])));
+  guarded.while_stopped(|| seen = Some(guarded.memfw(&["doctor"])));
   ends_with(&seen.unwrap(), 1, &format!("next: kill -CONT {pid}"));
   guarded.stop();
   let output = guarded.memfw(&["doctor"]);

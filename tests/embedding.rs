@@ -83,7 +83,7 @@ fn memfw_itself_tells_the_nearest_known_attack_and_users_add_to_them() {
 }
 
 #[test]
-fn an_endpoint_is_asked_for_a_low_trust_block_and_its_silence_is_told() {
+fn an_endpoint_is_asked_for_a_low_trust_block_and_its_silence_is_reported() {
   let (url, questions) = ollama();
   let config = |url: &str| {
     format!(

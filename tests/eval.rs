@@ -62,7 +62,7 @@ fn the_report_is_as_it_was() {
 
 /// Harmless lines that no training has seen, if they are available.
 #[test]
-fn lines_kept_out_of_training_are_left_in_peace() {
+fn lines_kept_out_of_training_are_left_alone() {
   let sets = repository("training/data/heldout");
   if !Path::new(&sets).is_dir() {
     eprintln!("skipped: there are no lines that are kept out of training");
@@ -122,7 +122,7 @@ fn a_report_for_people_fits_the_page_and_is_safe() {
 }
 
 #[test]
-fn a_missed_floor_is_told_by_the_exit_status() {
+fn a_missed_floor_is_reported_by_the_exit_status() {
   let test = Test::new()
     .write("cases.jsonl", line(ORDER, 1, &json!({})) + &line("Ann likes tea.", 1, &json!({})))
     .write("met.toml", "[[floor]]\nname = \"a\"\nrecall = 0.5\n")
@@ -181,7 +181,7 @@ fn the_drawing_is_written_where_it_may_be() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn what_cannot_be_measured_is_reported() {
   let test = Test::new().write("none.jsonl", "{}\n").write("empty/notes.md", "x");
   for (args, expected) in [
     (&["eval", "[TMP]/nothing.jsonl"][..], "cannot read `[TMP]/nothing.jsonl`"),

@@ -114,7 +114,7 @@ fn the_short_status_is_one_line_and_its_status_says_the_same() {
   // A daemon that answers nothing makes nobody wait.
   let mut seen = None;
   let began = Instant::now();
-  guarded.stand_still(|| seen = Some(short(&guarded)));
+  guarded.while_stopped(|| seen = Some(short(&guarded)));
   assert_eq!(seen, Some(("memfw: stopped, 1 waiting\n".to_owned(), 1)));
   assert!(began.elapsed() < crate::support::DEADLINE);
   guarded.stop();

@@ -241,7 +241,7 @@ fn what_somebody_else_edited_is_never_taken_for_the_agents() {
 }
 
 #[test]
-fn a_ledger_of_unknown_form_is_told_and_nothing_is_marked() {
+fn a_ledger_of_unknown_form_is_reported_and_nothing_is_marked() {
   let mut state = State::new(AT_ONCE);
   let version = "UPDATE plugin_state_entries SET value_json = replace(value_json, '\"version\":1', '\"version\":9')";
   state.database.execute(version, []).unwrap();

@@ -252,7 +252,7 @@ fn without_a_terminal_it_names_the_flags() {
       "
       error: `memfw init` asks on a terminal, and this is none; nothing was changed
       hint: memfw init --preset P --service S --notify N --markers M --judge J --yes
-      hint: what no flag answers keeps its present value; `--dry-run` shows what would be done
+      hint: what no flag answers keeps its current value; `--dry-run` shows what would be done
       ",
     )
     .run();

@@ -342,7 +342,7 @@ fn the_agents_own_model_is_asked_by_an_argument_vector() {
 }
 
 #[test]
-fn a_judge_that_cannot_be_asked_is_told() {
+fn a_judge_that_cannot_be_asked_is_reported() {
   Test::new()
     .config("[judge]\nvia = \"endpoint\"\nmodel = \"m\"\n")
     .args(["config", "check"])

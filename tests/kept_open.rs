@@ -129,7 +129,7 @@ fn many_files_that_others_keep_open_leave_room_for_the_rest() {
 }
 
 #[test]
-fn a_path_on_which_a_link_has_come_is_told_once_and_wakes_nobody() {
+fn a_path_on_which_a_link_has_come_is_reported_once_and_wakes_nobody() {
   let mut guarded = Guarded::new(AT_ONCE).memory("memory/sub/a.md", "# Notes\n");
   guarded.start();
   guarded.settle();

@@ -150,7 +150,7 @@ fn a_daemon_that_goes_on_late_writes_only_where_it_has_compared_again() {
 /// The kernel breaks a lease by force when its holder does not answer; others then write before it does.
 #[test]
 #[ignore = "takes minutes: just leases"]
-fn a_daemon_that_stood_still_until_its_lease_was_taken_away_changes_nothing_of_others() {
+fn a_daemon_that_was_stopped_until_its_lease_was_taken_away_changes_nothing_of_others() {
   let patience = fs::read_to_string("/proc/sys/fs/lease-break-time").unwrap();
   let patience = Duration::from_secs(patience.trim().parse().unwrap());
   std::thread::scope(|scope| {

@@ -76,7 +76,7 @@ fn news(guarded: &Guarded) -> Value {
 }
 
 #[test]
-fn the_owner_is_told_once_of_what_is_taken_out_and_not_of_what_was_before() {
+fn the_owner_is_notified_once_of_what_is_taken_out_and_not_of_what_was_before() {
   let (guarded, item) = poisoned();
   assert_eq!(news(&guarded)["text"], Value::Null, "what happened before is no news");
 
@@ -102,7 +102,7 @@ fn the_owner_is_told_once_of_what_is_taken_out_and_not_of_what_was_before() {
 }
 
 /// The answer to the owner.
-fn told(guarded: &Guarded, asked: &str) -> String {
+fn answer_to(guarded: &Guarded, asked: &str) -> String {
   let reply = &replies(guarded, &[words(1, asked)])[0];
   assert_eq!((&reply["type"], &reply["done"]), (&json!("told"), &json!(true)), "{asked}: {reply}");
   reply["text"].as_str().unwrap().to_owned()
@@ -116,30 +116,30 @@ fn memory(guarded: &Guarded) -> String {
 fn the_owner_decides_and_takes_it_back() {
   let (guarded, item) = poisoned();
   let before = memory(&guarded);
-  let list = told(&guarded, "list");
+  let list = answer_to(&guarded, "list");
   assert!(list.starts_with("1 item waits for you\n"), "{list}");
   assert!(list.contains(&format!("{item} quarantined: ")) && list.contains("MEMORY.md"), "{list}");
-  let approved = told(&guarded, &format!("approve {item}"));
+  let approved = answer_to(&guarded, &format!("approve {item}"));
   let undo = format!("to take this back: /memfw undo {item}");
   assert_eq!(approved, format!("{item}: approved, back in MEMORY.md\n{undo}"));
   assert!(memory(&guarded).contains(&poison(1)), "the exact bytes are back");
   let audit = guarded.ok(&["audit", "--event", "approved"]);
   assert!(audit.contains("in a chat (telegram)"), "{audit}");
-  let undone = told(&guarded, "undo");
+  let undone = answer_to(&guarded, "undo");
   assert_eq!(undone, format!("{item}: undone, quarantined again, out of MEMORY.md"));
   assert!(!memory(&guarded).contains(&needle(1)));
-  let rejected = told(&guarded, &format!("reject {}", &item[..4].to_uppercase()));
+  let rejected = answer_to(&guarded, &format!("reject {}", &item[..4].to_uppercase()));
   assert_eq!(rejected, format!("{item}: rejected\n{undo}"));
   assert!(guarded.waiting().is_empty());
-  assert_eq!(told(&guarded, "list"), "nothing waits for you");
-  let undone = told(&guarded, &format!("undo {item}"));
+  assert_eq!(answer_to(&guarded, "list"), "nothing waits for you");
+  let undone = answer_to(&guarded, &format!("undo {item}"));
   assert!(undone.starts_with(&format!("{item}: undone, quarantined again")), "{undone}");
   assert_eq!(guarded.waiting().len(), 1);
   assert_eq!(before.len(), memory(&guarded).len());
 }
 
 #[test]
-fn a_loss_is_told_and_decided_without_a_word_of_memory() {
+fn a_loss_is_reported_and_decided_without_a_word_of_memory() {
   let lines = (0..30).map(|n| format!("- Ann likes train {n}.\n")).collect::<Vec<_>>().concat();
   let guarded = Guarded::new("markers = \"none\"\n").memory("MEMORY.md", &lines);
   guarded.memfw(&["run", "--once"]);
@@ -154,29 +154,29 @@ fn a_loss_is_told_and_decided_without_a_word_of_memory() {
   assert_eq!(reply["offers"], json!([format!("show {loss}")]));
   assert_eq!(news(&guarded)["text"], Value::Null, "it was told");
 
-  let list = told(&guarded, "list");
+  let list = answer_to(&guarded, "list");
   assert!(list.contains(&format!("{loss} lost: 30 of 30 lines, MEMORY.md\n")), "{list}");
   assert_eq!(offers(&guarded, "list"), json!([format!("show {loss}")]));
-  let shown = told(&guarded, &format!("show {loss}"));
+  let shown = answer_to(&guarded, &format!("show {loss}"));
   assert!(shown.contains("30 of 30 lines lost, by another program"), "{shown}");
   assert!(!shown.contains("train") && !shown.contains("summary"), "{shown}");
   let [approve, reject] = ["approve", "reject"].map(|verb| format!("{verb} {loss}"));
   assert_eq!(offers(&guarded, &format!("show {loss}")), json!([approve, reject]));
-  assert!(told(&guarded, &format!("why {loss}")).contains("losses.max_percent"));
+  assert!(answer_to(&guarded, &format!("why {loss}")).contains("losses.max_percent"));
 
   let undo = format!("to take this back: /memfw undo {loss}");
   let accepted =
     format!("{loss}: the loss is accepted, 30 of 30 lines lost, MEMORY.md stays as it is\n{undo}");
   let undone = format!("{loss}: undone, the loss in MEMORY.md waits for you again");
-  assert_eq!(told(&guarded, &approve), accepted);
-  assert_eq!(told(&guarded, "list"), "nothing waits for you");
+  assert_eq!(answer_to(&guarded, &approve), accepted);
+  assert_eq!(answer_to(&guarded, "list"), "nothing waits for you");
   // Without an id it is the last decision about anything.
-  assert_eq!(told(&guarded, "undo"), undone);
+  assert_eq!(answer_to(&guarded, "undo"), undone);
   let rejected = format!("{loss}: rejected, MEMORY.md is as before the loss\n{undo}");
-  assert_eq!(told(&guarded, &reject), rejected);
+  assert_eq!(answer_to(&guarded, &reject), rejected);
   assert_eq!(memory(&guarded), lines);
   assert_eq!(offers(&guarded, &format!("show {loss}")), Value::Null);
-  assert_eq!(told(&guarded, &format!("undo {loss}")), undone);
+  assert_eq!(answer_to(&guarded, &format!("undo {loss}")), undone);
   assert_eq!(memory(&guarded), "- A summary.\n");
   assert!(guarded.ok(&["audit", "--event", "loss-rejected"]).contains("in a chat (telegram)"));
 }
@@ -271,7 +271,7 @@ fn an_answer_has_no_word_of_memory_and_no_name_of_others() {
   }
   orders.extend(["approve", "undo", "reject"].map(|order| format!("{order} {first}")));
   for order in orders {
-    let text = told(&guarded, &order);
+    let text = answer_to(&guarded, &order);
     assert!(text.len() < 2000, "{order}: {text}");
     for n in [1, 2] {
       let poison = poison(n);
@@ -284,7 +284,7 @@ fn an_answer_has_no_word_of_memory_and_no_name_of_others() {
     assert!(!text.contains("obey"), "{order}: {text}");
     assert!(!text.contains(guarded.tmp().to_str().unwrap()), "{order}: {text}");
   }
-  let shown = told(&guarded, &format!("show {}", id(&items[1])));
+  let shown = answer_to(&guarded, &format!("show {}", id(&items[1])));
   let file = if items[1]["file"].to_string().contains("obey") {
     "a file below memory/"
   } else {

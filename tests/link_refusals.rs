@@ -225,7 +225,7 @@ fn an_approval_for_the_next_write_can_be_taken_back() {
 }
 
 #[test]
-fn equal_texts_of_a_run_are_counted_and_others_are_not_told_as_returned() {
+fn equal_texts_of_a_run_are_counted_and_others_are_not_reported_as_returned() {
   let guarded = known();
   let mut link = Link::start(&guarded);
   let first = link.ask(&add(1, "r", &poison(1)));
@@ -260,7 +260,7 @@ fn a_run_fills_no_quarantine() {
 }
 
 #[test]
-fn a_run_is_told_the_codes_of_its_first_refusals_only() {
+fn a_run_gets_the_codes_of_its_first_refusals_only() {
   let guarded = known();
   let mut link = Link::start(&guarded);
   let mut ask = |run: &str, n: u64| link.ask(&add(n, run, &poison(n as usize)))["reason"].clone();

@@ -39,7 +39,7 @@ fn assert_ids(text: &str) {
 }
 
 /// Fails unless `status` names the marker mode of the file and the reason.
-fn assert_told(guarded: &Guarded, mode: &str) {
+fn assert_reported(guarded: &Guarded, mode: &str) {
   let what = if mode == "none" { "markers omitted: they" } else { "only short markers: full ones" };
   let why = format!("{what} would exceed the agent's limit of 20,000 characters");
   let status = guarded.json(&["status", "--json"]);
@@ -82,7 +82,7 @@ fn a_file_that_wrappers_would_make_too_long_gets_ids_and_status_says_so() {
   let (mut guarded, text) = appended(AT_ONCE, INJECTED - 260);
   if marks::reshapes(guarded.tmp()) {
     assert_ids(&text);
-    assert_told(&guarded, "id");
+    assert_reported(&guarded, "id");
   }
   guarded.stop();
 }
@@ -92,7 +92,7 @@ fn a_file_that_is_too_long_already_gets_nothing_and_status_says_so() {
   let (mut guarded, text) = appended(AT_ONCE, INJECTED + 500);
   assert!(!text.contains("memfw"), "{}", marks::show(text.as_bytes()));
   if marks::reshapes(guarded.tmp()) {
-    assert_told(&guarded, "none");
+    assert_reported(&guarded, "none");
   }
   guarded.stop();
 }

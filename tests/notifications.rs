@@ -104,7 +104,7 @@ fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
 }
 
 #[test]
-fn nobody_is_told_unless_that_is_asked_for() {
+fn nobody_is_notified_unless_that_is_asked_for() {
   let mut guarded = world("");
   guarded.start();
   drop(guarded.test().memory("MEMORY.md", format!("{}\n", poison(1))));
@@ -115,7 +115,7 @@ fn nobody_is_told_unless_that_is_asked_for() {
 }
 
 #[test]
-fn what_comes_within_the_interval_is_told_after_it() {
+fn what_comes_within_the_interval_is_reported_after_it() {
   let mut guarded = world("via = \"event\"\ninterval_s = 1\n");
   guarded.start();
   for n in 1..=3 {
@@ -147,7 +147,7 @@ fn a_message_that_cannot_be_sent_is_visible() {
 }
 
 #[test]
-fn a_way_that_cannot_work_is_told_at_once() {
+fn a_way_that_cannot_work_is_reported_at_once() {
   for (config, why) in [
     ("via = \"message\"\n", "`notify.channel` is empty"),
     ("via = \"command\"\n", "`notify.command` is empty"),
@@ -223,7 +223,7 @@ impl World {
 }
 
 #[test]
-fn an_index_that_keeps_quarantined_text_is_asked_to_be_renewed_and_then_told() {
+fn an_index_that_keeps_quarantined_text_is_asked_to_be_renewed_and_then_reported() {
   let mut world = World::new(true);
   assert!(!world.was_asked(), "the agent has a minute to do it by itself");
   world.later(1);
@@ -248,14 +248,14 @@ fn an_index_that_is_renewed_in_time_is_left_alone() {
 }
 
 #[test]
-fn without_a_program_the_index_is_only_told() {
+fn without_a_program_the_index_is_only_reported() {
   let mut world = World::new(false);
   world.later(1);
   assert_eq!(world.said().len(), 1);
 }
 
 #[test]
-fn where_quarantined_text_went_besides_is_told_with_it() {
+fn where_quarantined_text_went_besides_is_reported_with_it() {
   let mut guarded = Guarded::new(AT_ONCE);
   guarded.start();
   let text =

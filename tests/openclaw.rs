@@ -139,7 +139,7 @@ fn nothing_that_cannot_be_read_stops_the_answer() {
 }
 
 #[test]
-fn the_older_store_is_told() {
+fn the_older_store_is_reported() {
   let guarded = world();
   fs::remove_file(guarded.tmp().join("state/agents/main/agent/openclaw-agent.sqlite")).unwrap();
   drop(guarded.test().write("state/agents/main/sessions/sessions.json", "{}"));

@@ -197,7 +197,7 @@ fn without_its_key_a_daemon_reports_and_touches_nothing() {
 }
 
 #[test]
-fn a_broken_ledger_is_told_with_the_way_out_and_nothing_is_lost() {
+fn a_broken_ledger_is_reported_with_the_way_out_and_nothing_is_lost() {
   let (mut guarded, key) = without_key();
   put_key(&guarded, &key);
   append(&guarded, &format!("\n{}\n", poison(1)));

@@ -263,7 +263,7 @@ fn write_and_copy(guarded: &Guarded, mounted: &Mounted, dir: &Path) -> Vec<Snaps
       pace(Duration::from_micros(20_000 + random.below(BETWEEN)));
       let image = dir.join(n.to_string());
       let closed = gate.write().unwrap();
-      guarded.stand_still(|| {
+      guarded.while_stopped(|| {
         let told = confirmed.iter().map(|n| n.load(Ordering::SeqCst)).collect();
         copy(&dir.join(LIVE), &image, mounted);
         snapshots.push(Snapshot { image, confirmed: told });
@@ -343,7 +343,7 @@ fn what_was_adopted_before_a_power_cut_is_not_adopted_once_more() {
   let images = tempfile::tempdir().unwrap();
   let Some((mut guarded, mounted)) = world(images.path(), false) else { return };
   let image = images.path().join("copy");
-  guarded.stand_still(|| copy(&images.path().join(LIVE), &image, &mounted));
+  guarded.while_stopped(|| copy(&images.path().join(LIVE), &image, &mounted));
   guarded.kill();
   drop(mounted);
   let _mounted = Mounted::new(&image, guarded.tmp()).expect("the copy is no file system");

@@ -77,7 +77,7 @@ fn a_workspace_that_is_replaced_is_watched_again() {
 }
 
 #[test]
-fn a_workspace_in_which_somebody_stands_is_missed_at_once_and_watched_again() {
+fn a_workspace_in_which_a_program_is_running_is_missed_at_once_and_watched_again() {
   let mut guarded = guarded();
   guarded.start();
   let workspace = guarded.tmp().join("workspace");
@@ -139,7 +139,7 @@ fn a_mount_over_memory_is_noticed_and_so_is_its_end() {
 }
 
 #[test]
-fn a_mount_over_the_workspace_is_guarded_as_what_stands_there_now() {
+fn a_mount_over_the_workspace_is_guarded_as_what_is_there_now() {
   let Some(mut guarded) = guarded().mounts("true") else { return };
   guarded.start();
   let text = format!("printf '%s\\n' '# M' '{}' > \"$TMP/workspace/MEMORY.md\"", poison(1));

@@ -334,7 +334,7 @@ fn nothing_is_brought_back_without_being_asked_for() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_type() {
+fn mistakes_are_reported_with_what_to_type() {
   let (mut guarded, _) = grown(QUIET);
   guarded.stop();
   let file = "[TMP]/workspace/MEMORY.md";
@@ -522,7 +522,7 @@ fn a_file_that_somebody_keeps_open_is_not_rewritten_under_them() {
 }
 
 #[test]
-fn nothing_of_ours_is_left_beside_a_restored_file() {
+fn nothing_of_memfw_is_left_beside_a_restored_file() {
   let (mut guarded, _) = grown(AT_ONCE);
   fs::remove_file(guarded.path("MEMORY.md")).unwrap();
   guarded.settle();

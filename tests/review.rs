@@ -411,7 +411,7 @@ fn items_are_named_by_beginnings_and_places() {
 }
 
 #[test]
-fn an_unknown_id_is_told_with_the_nearest() {
+fn an_unknown_id_is_reported_with_the_nearest() {
   let (mut guarded, id) = poisoned(NEVER);
   guarded.stop();
   let last = if id.ends_with('0') { '1' } else { '0' };

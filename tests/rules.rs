@@ -36,7 +36,7 @@ fn rules_are_checked_with_the_configuration() {
 }
 
 #[test]
-fn all_that_is_wrong_with_rules_and_configuration_is_told_at_once() {
+fn all_that_is_wrong_with_rules_and_configuration_is_reported_at_once() {
   let broken = rule("one", "bluebird").replace("concealment", "concealmint")
     + &rule("two", "heron").replace("[[\"heron\"]]", "[[\"heron\"]]\npattern = '('");
   Test::new()
@@ -83,7 +83,7 @@ fn examples_that_do_not_hold_are_problems_as_json_too() {
 }
 
 #[test]
-fn caps_and_files_that_cannot_be_read_are_told() {
+fn caps_and_files_that_cannot_be_read_are_reported() {
   let large = format!("# {}\n", "x".repeat(256 * 1024));
   let test = Test::new()
     .write(FILE, large)
@@ -128,7 +128,7 @@ fn a_scan_uses_them_and_says_which_one_it_was() {
 }
 
 #[test]
-fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_told_until_it_is_mended() {
+fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_reported_until_it_is_mended() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   drop(guarded.test().write(FILE, rule("acme-bluebird", "bluebird") + "colour = 1\n"));
   guarded.start();

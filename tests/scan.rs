@@ -29,7 +29,7 @@ fn clean_text_is_said_to_be_clean() {
 }
 
 #[test]
-fn poison_is_told_with_its_place_and_reason() {
+fn poison_is_reported_with_its_place_and_reason() {
   let output = Test::new()
     .args(["scan"])
     .stdin(format!("# Notes\n\n{}\n\n{}\n", clean(1), poison(1)))
@@ -67,7 +67,7 @@ fn files_and_trees_are_scanned_in_order() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
   let output = Test::new().args(["scan", "[TMP]/nothing.md"]).output();
   assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{output:?}");
   assert!(output.stderr.starts_with("error: "), "{output:?}");

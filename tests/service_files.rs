@@ -134,7 +134,7 @@ fn a_service_is_installed_once_and_removed_with_its_file() {
 }
 
 #[test]
-fn what_changed_since_is_seen_and_written_anew() {
+fn what_changed_since_is_seen_and_written_again() {
   let test = world();
   ok(&test, "install");
   let first = text(&test, UNIT);
@@ -239,7 +239,7 @@ fn a_manager_without_user_namespaces_gets_what_it_can_do() {
 }
 
 #[test]
-fn a_manager_that_cannot_be_reached_is_told_before_anything_is_written() {
+fn a_manager_that_cannot_be_reached_is_reported_before_anything_is_written() {
   let test = world().write("broken", "");
   let output = service(&test, "install").output();
   assert_eq!(output.status, 2, "{output:?}");
@@ -267,7 +267,7 @@ fn a_guard_that_was_started_by_hand_is_not_run_into() {
 }
 
 #[test]
-fn launchd_is_told_in_its_own_words() {
+fn launchd_gets_its_commands_in_its_own_words() {
   let test = world();
   let uid = rustix::process::geteuid().as_raw();
   ok(&test, "install --manager launchd");

@@ -125,7 +125,7 @@ fn offered(guarded: &Guarded, shell: &str, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_can_stand_next_is_offered() {
+fn what_can_be_next_is_offered() {
   let guarded = world();
   let flagged = guarded.test().args(["quarantine", "list", "--status", "flagged", "--json"]).json();
   let id = flagged[0]["id"].as_str().unwrap().to_owned();

@@ -52,17 +52,17 @@ fn verified(guarded: &Guarded, name: &str) -> (i32, Value) {
   (output.status, all[0].clone())
 }
 
-fn told(guarded: &Guarded, event: &str) -> Vec<String> {
+fn details_of(guarded: &Guarded, event: &str) -> Vec<String> {
   let events = guarded.json(&["audit", "--json", "--event", event]);
   let text = |one: &Value| one["detail"].as_str().unwrap_or_default().to_owned();
   events.as_array().unwrap().iter().map(text).collect()
 }
 
 #[test]
-fn skills_are_told_when_new_and_flagged_and_never_changed() {
+fn skills_are_reported_when_new_and_flagged_and_never_changed() {
   let guarded = guarded();
-  assert_eq!(told(&guarded, "skill-new").len(), 2);
-  let flagged = told(&guarded, "skill-flagged");
+  assert_eq!(details_of(&guarded, "skill-new").len(), 2);
+  let flagged = details_of(&guarded, "skill-flagged");
   assert!(matches!(&*flagged, [one] if one.starts_with("findings in 1 block: ")), "{flagged:?}");
   let status = guarded.memfw(&["status"]).stdout;
   assert!(status.contains("  skills      1 flagged: memfw skills verify\n"), "{status}");
@@ -83,7 +83,7 @@ fn skills_are_told_when_new_and_flagged_and_never_changed() {
 }
 
 #[test]
-fn a_change_is_told_until_the_owner_trusts_it() {
+fn a_change_is_reported_until_the_owner_trusts_it() {
   let mut guarded = guarded();
   let (status, weather) = verified(&guarded, "weather");
   assert_eq!((status, &weather["state"], &weather["files"]), (0, &"new".into(), &2.into()));
@@ -95,8 +95,8 @@ fn a_change_is_told_until_the_owner_trusts_it() {
   assert_eq!(weather["changes"]["added"], serde_json::json!(["more/a.md"]));
   guarded.stop();
   guarded.start();
-  eventually("the change is told", || !told(&guarded, "skill-changed").is_empty());
-  assert_eq!(told(&guarded, "skill-changed"), ["1 changed, 1 added; now changed"]);
+  eventually("the change is told", || !details_of(&guarded, "skill-changed").is_empty());
+  assert_eq!(details_of(&guarded, "skill-changed"), ["1 changed, 1 added; now changed"]);
   let trusted = guarded.ok(&["skills", "trust", "weather"]);
   assert!(trusted.contains("trusted (3 files, "), "{trusted:?}");
   assert_eq!(verified(&guarded, "weather").0, 0);
@@ -117,14 +117,14 @@ fn a_change_is_told_until_the_owner_trusts_it() {
   );
   assert_eq!(guarded.memfw(&["skills", "trust", "helper", "--withdraw"]).status, 1);
   assert_eq!(
-    (told(&guarded, "skill-trusted").len(), told(&guarded, "skill-withdrawn").len()),
+    (details_of(&guarded, "skill-trusted").len(), details_of(&guarded, "skill-withdrawn").len()),
     (2, 1)
   );
   fs::remove_dir_all(guarded.path("skills")).unwrap();
   guarded.stop();
   guarded.start();
   eventually("it is gone", || skill(&guarded, "weather").is_null());
-  assert_eq!(told(&guarded, "skill-gone").len(), 1);
+  assert_eq!(details_of(&guarded, "skill-gone").len(), 1);
   guarded.stop();
   put(&dir, &[("SKILL.md", CLEAN), ("run.sh", "rm -r ~\n")]);
   let (status, weather) = verified(&guarded, "weather");
@@ -135,7 +135,7 @@ fn a_change_is_told_until_the_owner_trusts_it() {
 }
 
 #[test]
-fn what_was_not_seen_is_never_trusted_and_always_told() {
+fn what_was_not_seen_is_never_trusted_and_always_reported() {
   let mut guarded = guarded();
   let dir = guarded.path("skills/weather");
   fs::File::create(dir.join("a.bin")).unwrap().set_len(33 << 20).unwrap();
@@ -185,8 +185,8 @@ fn skills_stay_known_while_the_configuration_of_the_agent_cannot_be_read() {
   guarded.stop();
   put(&extra, &[("notes/run.sh", "echo sunny\n")]);
   guarded.start();
-  eventually("the change is told", || !told(&guarded, "skill-changed").is_empty());
-  assert_eq!(told(&guarded, "skill-gone"), [""; 0]);
+  eventually("the change is told", || !details_of(&guarded, "skill-changed").is_empty());
+  assert_eq!(details_of(&guarded, "skill-gone"), [""; 0]);
   let output = guarded.memfw(&["skills", "verify", "late"]);
   assert_eq!(output.status, 1, "{output:?}");
   assert!(output.stderr.contains("not all skills can be found: "), "{output:?}");

@@ -45,7 +45,7 @@ fn after_a_suspend_everything_is_looked_at_again() {
 }
 
 #[test]
-fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
+fn a_day_that_is_over_is_reported_once_and_a_quiet_one_never() {
   const DAY: Duration = Duration::from_hours(24);
   let mut world = world();
   settle(&mut world.daemon);

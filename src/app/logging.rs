@@ -293,7 +293,7 @@ mod tests {
   }
 
   #[test]
-  fn time_stands_first_on_request() {
+  fn time_is_first_on_request() {
     let text = logged(LogSetup { time: true, ..TEXT }, || tracing::info!("ready"));
     let (time, rest) = text.split_once(' ').unwrap();
     assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");

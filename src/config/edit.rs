@@ -237,7 +237,7 @@ mod tests {
   }
 
   #[test]
-  fn what_is_no_value_is_told_in_the_form_of_the_key() {
+  fn what_is_no_value_is_reported_in_the_form_of_the_key() {
     for (name, typed, message, hint) in [
       ("markers", "warp", "found `warp`", Some("did you mean `wrap`?")),
       ("files.idle_ms", "soon", "a whole number from 0 to 86400000, found a string", None),
@@ -271,7 +271,7 @@ mod tests {
   }
 
   #[test]
-  fn a_new_value_stands_in_its_table() {
+  fn a_new_value_is_in_its_table() {
     let changed = set(COMMENTED, key("files.max_bytes"), "9").unwrap();
     let expected = COMMENTED.replace("idle_ms=5000 # ms\n", "idle_ms=5000 # ms\nmax_bytes = 9\n");
     assert_eq!(changed, expected);
@@ -291,7 +291,7 @@ mod tests {
   }
 
   #[test]
-  fn in_the_printed_example_a_value_stands_below_its_explanation() {
+  fn in_the_printed_example_a_value_is_below_its_explanation() {
     for key in KEYS {
       let value = key.value(&Config::default()).to_string();
       let changed = set(&example(), key, &value).unwrap();

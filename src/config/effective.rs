@@ -304,7 +304,7 @@ format = "json"
   }
 
   #[test]
-  fn a_preset_stands_below_what_is_set_wherever_its_line_is() {
+  fn a_preset_is_below_what_is_set_wherever_its_line_is() {
     let text = "detection.sensitivity = \"medium\"\npreset = \"strict\"\n";
     let effective = Effective::parse(text, None).unwrap();
     let config = &effective.config;
@@ -330,7 +330,7 @@ format = "json"
   }
 
   #[test]
-  fn a_truth_value_stands_without_quotes() {
+  fn a_truth_value_is_without_quotes() {
     assert_eq!(
       problems("[gate]\nenabled = \"true\"\n"),
       ["line 2, column 11: `gate.enabled` must be `true` or `false`, found a string \
@@ -350,7 +350,7 @@ format = "json"
   }
 
   #[test]
-  fn all_problems_are_told_at_once_in_order() {
+  fn all_problems_are_reported_at_once_in_order() {
     let text = "marker = \"wrap\"\nidle_ms = 3\n[files]\nidel_ms = 4\nmax_bytes = 0\n\
       [detecton]\nscope = 1\n[log]\nlevel = \"wran\"\nmarkers = \"id\"\n";
     assert_eq!(
@@ -391,7 +391,7 @@ format = "json"
   }
 
   #[test]
-  fn broken_lines_are_told_once_and_others_still_checked() {
+  fn broken_lines_are_reported_once_and_others_still_checked() {
     let problems =
       problems("files = = 3\nmarker = \"id\"\n[log]\nlevel = \"info\"\nlevel = \"warn\"\n");
     assert_eq!(problems.len(), 3, "{problems:#?}");

@@ -75,7 +75,7 @@ mod tests {
   use crate::config::Effective;
 
   #[test]
-  fn files_are_told_by_their_path_in_the_workspace() {
+  fn files_are_known_by_their_path_in_the_workspace() {
     let text = "[judge]\nexclude_files = [\"memory/private*\", \"USER.md\"]\n";
     let patterns = Effective::parse(text, None).unwrap().config.judge_exclude_files;
     let matches = |path: &str| patterns.iter().any(|one| one.matches(Path::new(path)));
@@ -84,7 +84,7 @@ mod tests {
   }
 
   #[test]
-  fn a_wrong_pattern_is_told_with_its_place() {
+  fn a_wrong_pattern_is_reported_with_its_place() {
     for (text, expected) in [
       ("exclude_files = [\"/home/a\"]", "it is not relative to the workspace"),
       ("exclude_files = [\"\"]", "it is empty"),

@@ -309,7 +309,7 @@ mod tests {
   }
 
   #[test]
-  fn keys_of_one_section_stand_together() {
+  fn keys_of_one_section_are_together() {
     let mut seen = HashSet::new();
     let mut last = "";
     for key in KEYS {

@@ -101,7 +101,7 @@ mod tests {
   }
 
   #[test]
-  fn a_wrong_rule_is_told_with_its_place() {
+  fn a_wrong_rule_is_reported_with_its_place() {
     let form = "write `[[trust.rule]]` and below it `source = ...`, `trust = ...`";
     for (text, expected) in [
       (

@@ -262,7 +262,7 @@ mod tests {
   }
 
   #[test]
-  fn instruction_files_are_told_by_their_place() {
+  fn instruction_files_are_known_by_their_place() {
     for (path, expected) in [
       ("AGENTS.md", Some(InstructionFile::Agents)),
       ("dreams.md", Some(InstructionFile::Dreams)),

@@ -153,7 +153,7 @@ fn a_tainted_write_of_which_nothing_was_taken_out_keeps_the_class_down() {
 }
 
 #[test]
-fn a_tool_that_had_read_an_older_version_of_ours_loses_nothing() {
+fn a_tool_that_had_read_an_older_version_of_memfw_loses_nothing() {
   let mut world = trusted(at_once());
   let read = world.read();
   world.lazy();
@@ -199,7 +199,7 @@ fn stale_change(world: &mut World, removes: &str, also: &str) {
 }
 
 #[test]
-fn a_tool_that_changed_a_line_of_an_older_version_of_ours_loses_nothing() {
+fn a_tool_that_changed_a_line_of_an_older_version_of_memfw_loses_nothing() {
   let mut world = trusted(at_once());
   stale_change(&mut world, "- Ann reads.", "no such line");
   assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
@@ -442,7 +442,7 @@ fn a_file_that_is_touched_again_and_again_waits_for_no_reader_without_end() {
 }
 
 #[test]
-fn a_version_that_comes_back_waits_for_its_reader_anew() {
+fn a_version_that_comes_back_waits_for_its_reader_again() {
   for between in ["# Memory\n", "# Memory\n\n- Likes tea.\n"] {
     let mut world = World::new(Config::default());
     world.adopt("# Memory\n");

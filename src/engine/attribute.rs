@@ -233,7 +233,7 @@ impl<F: Fs> Engine<F> {
       items.push(origin.for_item(id));
       if before.trail.due || !origin.is_like(&known) {
         is_news = true;
-        events.extend(told_of_item(target, &before, &origin));
+        events.extend(item_event(target, &before, &origin));
       }
     }
     for id in &request.lost {
@@ -305,7 +305,7 @@ impl<F: Fs> Engine<F> {
 }
 
 /// The event about a quarantined item, if one is due.
-fn told_of_item(target: &Target, item: &Item, origin: &Origin) -> Option<Event> {
+fn item_event(target: &Target, item: &Item, origin: &Origin) -> Option<Event> {
   let id = &item.id;
   let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
   if item.status.is_waiting() && origin.trust == Trust::Trusted {

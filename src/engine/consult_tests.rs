@@ -267,7 +267,7 @@ fn what_was_not_shown_whole_is_not_released() {
 }
 
 #[test]
-fn nothing_excluded_is_told_beside_a_question() {
+fn nothing_excluded_is_reported_beside_a_question() {
   let known = "- The landlord Ann Miller gets the rent at IBAN DE02120300000000202051.\n";
   let other = "- The landlord Ann Miller gets the rent at IBAN GB33BUKB20201555555555.\n";
   for (more, day, is_told) in [

@@ -304,7 +304,7 @@ fn a_torn_edit_of_a_file_that_stays_open_elsewhere_keeps_what_is_gone_from_it() 
 }
 
 #[test]
-fn after_an_error_nobody_waits_for_a_descriptor_of_ours() {
+fn after_an_error_nobody_waits_for_a_descriptor_of_memfw() {
   let mut world = World::new("# Memory\n\n- tea\n");
   world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));
   world.faults.fail("write", EIO, 1);

@@ -14,7 +14,7 @@ use crate::{
   memory::BlockId,
   plural,
   provenance::{Attestation, Source, Trust},
-  store::{Ledger, NewEvent, StoreError},
+  store::{EventAction, Ledger, NewEvent, StoreError},
 };
 
 pub use crate::store::EventKind;
@@ -81,11 +81,17 @@ impl Event {
 
   /// Sets the layer, the codes, the score, and the action.
   #[must_use]
-  pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {
+  pub fn decided(
+    mut self,
+    layer: Layer,
+    codes: &[Code],
+    score: f32,
+    action: impl Into<EventAction>,
+  ) -> Self {
     self.0.layer = Some(layer);
     self.0.codes = codes.to_vec();
     self.0.score = Some(score);
-    self.0.action = Some(action);
+    self.0.action = Some(action.into());
     self
   }
 
@@ -150,7 +156,7 @@ impl Event {
           layer = event.layer.map(Layer::as_str),
           code = (!codes.is_empty()).then_some(codes.as_str()),
           score = event.score.map(rounded),
-          action = event.action,
+          action = event.action.map(EventAction::as_str),
           took_ms = took_ms.map(|took| (took * 1e3).round() / 1e3),
           detail = (!event.detail.is_empty()).then_some(event.detail.as_str()),
           "{}", kind.message()

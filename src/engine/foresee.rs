@@ -89,7 +89,7 @@ impl Foreseen {
     let layer = self.judgements().next().map_or(Layer::Rules, BlockJudgement::layer);
     let action = if self.is_held() { Action::Hold } else { Action::Quarantine };
     let event = Event::new(kind).path(path).of(&self.view.origin);
-    event.decided(layer, &self.codes(), self.score(), action.as_str())
+    event.decided(layer, &self.codes(), self.score(), action)
   }
 }
 
@@ -270,7 +270,7 @@ impl<F: Fs> Engine<F> {
       let action = if item.status == State::Held { Action::Hold } else { Action::Quarantine };
       let event = Event::new(kind).path(&path).of(&origin_in(view, judgement)).block(&item.id);
       let layer = judgement.map_or(Layer::Rules, BlockJudgement::layer);
-      let event = event.decided(layer, &item.codes, item.score, action.as_str());
+      let event = event.decided(layer, &item.codes, item.score, action);
       events.push(event.detail(REFUSED.to_owned()));
       items.push(item);
     }

@@ -125,7 +125,7 @@ impl<F: Fs> Engine<F> {
       // The edit that divides it was not written, or the placeholder came back. A quoted one proves nothing.
       let is_back = parts
         .iter()
-        .any(|part| part.status == State::Approved && stands(part, &plain, &view.bytes));
+        .any(|part| part.status == State::Approved && is_in_file(part, &plain, &view.bytes));
       let is_awaited = self.ledger.item(item.id.as_str())?.awaited;
       if (is_awaited || !is_back) && placeholder::find(&view.bytes, &item.id, &plain).is_some() {
         self.join_rows(item, parts, said)?;
@@ -212,14 +212,14 @@ impl<F: Fs> Engine<F> {
 }
 
 /// Whether the text of a part is in its file.
-fn stands(part: &Item, whole: &[u8], file: &[u8]) -> bool {
+fn is_in_file(part: &Item, whole: &[u8], file: &[u8]) -> bool {
   let Some(of) = &part.part else { return false };
   let start = of.offset as usize;
   let text = line::slice(whole, start..start + part.len.unwrap_or_default() as usize);
   if part.is_inline() {
     !line::is_blank(text) && marker::find(file, text.trim_ascii(), 0).is_some()
   } else {
-    placeholder::stands(file, text)
+    placeholder::has_lines(file, text)
   }
 }
 

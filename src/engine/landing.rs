@@ -216,7 +216,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     // A text that never left the file is not inserted again.
-    let is_there = is_gone && placeholder::stands(bytes, plain);
+    let is_there = is_gone && placeholder::has_lines(bytes, plain);
     if is_there || is_as_before(&self.approvals(), item, &restore, (plain, ids))? {
       let beside = beside(&self.approvals(), item, &restore, (plain, ids))?;
       let around = restore.around(plain, ids);

@@ -198,7 +198,7 @@ fn nothing_is_added_to_the_end_inside_of_code_or_a_comment() {
 }
 
 #[test]
-fn a_place_that_came_to_stand_in_code_or_a_comment_is_none() {
+fn a_place_that_came_to_be_in_code_or_a_comment_is_none() {
   for (open, close, what) in [("```\n", "```\n", "a code block"), ("<!--\n", "-->\n", "a comment")]
   {
     let (mut world, id) = World::taken("# M\n\n- tea\n", OVERRIDE, "");
@@ -423,7 +423,7 @@ fn what_was_glued_to_a_line_without_an_end_stays_once_it_is_approved() {
 }
 
 #[test]
-fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
+fn what_comes_again_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
   let notes = |line: &str| format!("# Notes\n\n- Of the garden.\n{line}- The tail.\n");
   for is_withdrawn in [true, false] {
     let (mut world, id) = World::taken("# Notes\n\n- Of the garden.\n", OVERRIDE, "- The tail.\n");

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
   detect::{
-    Code, Layer, Verdict,
+    Action, Code, Layer, Verdict,
     model::{Depth, Health},
   },
   files::Fs,
@@ -261,7 +261,7 @@ impl<F: Fs> Engine<F> {
         let known = after.clone();
         rows::judged(after, &judgement, block);
         if known.codes != after.codes {
-          events.push(told(&path, after, &judgement, &unit.origin));
+          events.push(flag_event(&path, after, &judgement, &unit.origin));
         }
       } else {
         let lines = harmless.entry(unit.index).or_default();
@@ -423,13 +423,13 @@ fn add(
   removals.push(one);
 }
 
-fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin) -> Event {
+fn flag_event(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin) -> Event {
   let decision = &judgement.decision;
   Event::new(EventKind::Flagged).path(path).block(&row.id).of(origin).decided(
     judgement.layer(),
     &decision.codes,
     decision.score,
-    "keep",
+    Action::Keep,
   )
 }
 
@@ -440,7 +440,7 @@ fn withdrawn(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &O
     layer,
     &row.codes,
     judgement.decision.score,
-    "keep",
+    Action::Keep,
   )
 }
 

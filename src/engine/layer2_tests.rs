@@ -311,7 +311,7 @@ fn what_is_notable_in_the_baseline_is_read_and_only_flagged() {
 }
 
 #[test]
-fn what_may_not_be_written_is_told_once_and_not_read_for_ever() {
+fn what_may_not_be_written_is_reported_once_and_not_read_for_ever() {
   let mut world = World::scripted(Script::new());
   world.append(QUIET);
   world.records.answer("print shop", web("a.example"));

@@ -68,7 +68,7 @@ impl World {
     loss
   }
 
-  fn told(&self, kind: EventKind) -> usize {
+  fn n_of_kind(&self, kind: EventKind) -> usize {
     let filter = EventFilter { event: Some(kind), ..EventFilter::default() };
     self.engine.ledger().events(&filter).unwrap().len()
   }
@@ -95,11 +95,15 @@ fn most_of_a_file_at_once_is_a_loss_and_its_return_ends_it() {
   world.step("MEMORY.md", Some(&lines(0, 20)));
   world.step("MEMORY.md", Some("- A summary.\n"));
   assert_eq!(world.lost(), [(20, 20)]);
-  assert_eq!((world.told(EventKind::Lost), world.loss().found.state), (1, LossState::Lost));
+  assert_eq!((world.n_of_kind(EventKind::Lost), world.loss().found.state), (1, LossState::Lost));
   world.step("MEMORY.md", Some("- A shorter one.\n"));
-  assert_eq!((world.lost(), world.told(EventKind::Lost)), (vec![(20, 20)], 1), "it is told once");
+  assert_eq!(
+    (world.lost(), world.n_of_kind(EventKind::Lost)),
+    (vec![(20, 20)], 1),
+    "it is told once"
+  );
   world.step("MEMORY.md", Some(&lines(0, 18)));
-  assert_eq!((world.lost(), world.told(EventKind::LossEnded)), (vec![], 1));
+  assert_eq!((world.lost(), world.n_of_kind(EventKind::LossEnded)), (vec![], 1));
   world.step("small.md", Some(&lines(0, 9)));
   world.step("small.md", Some("\n"));
   assert_eq!(world.lost(), [], "a few lines are none");
@@ -130,7 +134,7 @@ fn a_move_is_none_until_the_text_is_gone_there_too() {
   assert_eq!(world.lost(), [(30, 31)]);
   // The second half of the move comes later.
   world.step("memory/trains.md", Some(&format!("{}{}", lines(500, 400), lines(0, 30))));
-  assert_eq!((world.lost(), world.told(EventKind::LossEnded)), (vec![], 1));
+  assert_eq!((world.lost(), world.n_of_kind(EventKind::LossEnded)), (vec![], 1));
   // 30 of 430 lines are no loss of that file.
   world.step("memory/trains.md", Some(&lines(500, 400)));
   assert_eq!(world.lost(), [(30, 31)]);
@@ -140,7 +144,7 @@ fn a_move_is_none_until_the_text_is_gone_there_too() {
   world.step("MEMORY.md", Some(&lines(0, 30)));
   world.step("memory/trains.md", Some(&lines(0, 30)));
   world.step("MEMORY.md", Some("# Notes\n"));
-  assert_eq!((world.lost(), world.told(EventKind::Lost)), (vec![], 0));
+  assert_eq!((world.lost(), world.n_of_kind(EventKind::Lost)), (vec![], 0));
   world.step("memory/trains.md", None);
   assert_eq!(world.lost().len(), 2, "both files had it");
 }
@@ -174,7 +178,7 @@ fn a_file_that_is_deleted_again_is_a_loss_again() {
     world.step("MEMORY.md", Some(&lines(0, 30)));
     assert_eq!(world.lost(), []);
   }
-  assert_eq!(world.told(EventKind::Lost), 3);
+  assert_eq!(world.n_of_kind(EventKind::Lost), 3);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod allowed_tests;
 pub mod attribute;
 #[cfg(test)]
 mod attribute_tests;
+mod attributed_text;
 pub mod attribution_request;
 pub mod bulk;
 pub mod consult;
@@ -103,7 +104,6 @@ mod testing;
 mod text_copy;
 #[cfg(test)]
 mod together_tests;
-mod told_text;
 mod trusted;
 pub mod undo;
 #[cfg(test)]

@@ -299,7 +299,7 @@ impl<F: Fs> Engine<F> {
       }
       Cause::Approval { word, decided }
         if restore.placed != Placed::AtPlaceholder
-          && (placeholder::stands(&bytes, &plain)
+          && (placeholder::has_lines(&bytes, &plain)
             || decided.get() && is_within()
             || self.is_in_line(target, item, &bytes)?) =>
       {
@@ -314,7 +314,7 @@ impl<F: Fs> Engine<F> {
         // The text never left the disk (a power cut), or is in the file twice: another copy is not
         // wanted.
         file.release();
-        let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
+        let here = context(&self.ledger, &item.path, &around_text(&bytes, &plain))?;
         self.decisions().excuse_also(item, &plain, word, Placed::InPlace, Contexts::own(here))?;
         return Ok(Some(Placed::InPlace));
       }
@@ -423,8 +423,8 @@ impl<F: Fs> Engine<F> {
 }
 
 /// The context of an approved text that is in its file already.
-fn standing(bytes: &[u8], plain: &[u8]) -> Around {
+fn around_text(bytes: &[u8], plain: &[u8]) -> Around {
   let document = Document::parse(bytes, &Known::default());
-  let span = placeholder::standing(bytes, plain).next();
+  let span = placeholder::lines_equal_to(bytes, plain).next();
   span.map_or_else(Around::default, |span| Around::of(bytes, &document, &span))
 }

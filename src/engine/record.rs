@@ -12,7 +12,7 @@ use super::{
   view::Marking,
 };
 use crate::{
-  detect::{Code, Verdict},
+  detect::{Action, Code, Verdict},
   failpoint::{Point, hit},
   files::{Fs, MemoryFile, Stamp, Touch},
   judging::{
@@ -194,7 +194,7 @@ pub(super) fn block_events(
       .path(path)
       .block(&row.id)
       .of(judgement.origin.as_ref().unwrap_or(&view.origin))
-      .decided(judgement.layer(), &decision.codes, decision.score, "keep");
+      .decided(judgement.layer(), &decision.codes, decision.score, Action::Keep);
     events.push(event);
   }
   if adopting {

@@ -22,7 +22,7 @@ use crate::{
   },
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   provenance::State,
-  store::{Existing, Ledger, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
+  store::{EventAction, Existing, Ledger, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
 /// The result of a redaction.
@@ -146,7 +146,7 @@ impl<F: Fs> Engine<F> {
           // A person approved this text in this context, and has not withdrawn the approval: it stays.
           let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
           let now = [around(&[]), around(&absent)];
-          if self.approvals().may_stand(&path, hash, &now)? {
+          if self.approvals().still_holds(&path, hash, &now)? {
             continue;
           }
           let here = self.approvals().approved_in_context(&path, hash, &now)?;
@@ -274,7 +274,12 @@ impl<F: Fs> Engine<F> {
       });
       if neutralise {
         let forged = event(EventKind::ForgedMarker);
-        events.push(forged.decided(Layer::Rules, &[Code::ForgedMarker], score, "neutralise"));
+        events.push(forged.decided(
+          Layer::Rules,
+          &[Code::ForgedMarker],
+          score,
+          EventAction::Neutralise,
+        ));
         continue;
       }
       let held = decision.is_some_and(|decision| decision.action == Action::Hold);
@@ -286,7 +291,7 @@ impl<F: Fs> Engine<F> {
       };
       let action = if held { Action::Hold } else { Action::Quarantine };
       let layer = judgement.map_or(Layer::Rules, BlockJudgement::layer);
-      events.push(event(kind).block(&redaction.id).decided(layer, codes, score, action.as_str()));
+      events.push(event(kind).block(&redaction.id).decided(layer, codes, score, action));
       items.push(self.new_item(&path, view, named, &absent)?);
     }
     let at = self.now();
@@ -313,7 +318,7 @@ pub(super) fn origin_in(view: &View, judgement: Option<&BlockJudgement>) -> Orig
 /// How many copies of a text in a version are not taken out.
 fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
   let leaves = |span: &Range<usize>| redactions.iter().any(|one| spans::overlaps(&one.span, span));
-  let stay = placeholder::standing(&view.bytes, text).filter(|span| !leaves(span)).count();
+  let stay = placeholder::lines_equal_to(&view.bytes, text).filter(|span| !leaves(span)).count();
   u32::try_from(stay).unwrap_or(u32::MAX)
 }
 

@@ -116,7 +116,7 @@ impl Known {
   }
 
   /// Renews the markers: blocks of one run share a marker if they have the same source.
-  pub(super) fn mark_anew(&mut self) {
+  pub(super) fn renew_markers(&mut self) {
     let mut run: Option<(Option<BlockId>, BlockRow)> = None;
     for (index, row) in self.rows.iter_mut().enumerate() {
       let is_new = row.revisions.len() == 1 && self.answered.contains(&index);
@@ -154,7 +154,7 @@ impl<F: Fs> Engine<F> {
     writing: &WriteLock,
   ) -> Result<Vec<Removal>, EngineError> {
     let view = self.view_known(target, Some(row), Arc::clone(bytes))?;
-    known.mark_anew();
+    known.renew_markers();
     let is_foreign = known.told.iter().any(|(&index, numbers)| {
       let revisions = known.rows.get(index).into_iter().flat_map(|row| &row.revisions);
       let mut told = revisions.filter(|one| numbers.contains(&one.number));

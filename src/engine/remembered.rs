@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::{
   Engine, EngineError, Target,
+  attributed_text::{is_attributed, is_fit, is_known, remember, texts_out},
   replaced::left_behind,
-  told_text::{is_fit, is_known, is_told, remember, texts_out},
 };
 use crate::{
   files::Fs,
@@ -34,8 +34,8 @@ impl<F: Fs> Engine<F> {
       let Ok(rel) = file.path.strip_prefix(root) else { continue };
       let target = Target::new(root, rel);
       // A note unchanged since before memfw is not worth opening: its kept version has the same lines.
-      let is_told = rows.iter().any(|row| row.live().any(is_told));
-      let bytes = if is_told { self.files.read_known(&target, file.hash)? } else { None };
+      let is_attributed = rows.iter().any(|row| row.live().any(is_attributed));
+      let bytes = if is_attributed { self.files.read_known(&target, file.hash)? } else { None };
       let Some(bytes) = bytes else {
         for one in left_behind(&self.ledger, &target, rows.iter(), None)? {
           if is_fit(&one.text, left) {

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
   EngineError, Target,
-  told_text::{is_fit, is_known, remember, texts_out},
+  attributed_text::{is_fit, is_known, remember, texts_out},
 };
 use crate::{
   judging::origin::Origin,

@@ -90,7 +90,7 @@ impl<F: Fs> Engine<F> {
           left = self.chosen_version(&target.path())?;
         }
         let (unchanged, before) = match done {
-          Put::Stood => (true, None),
+          Put::Unchanged => (true, None),
           Put::Over(before) => (false, Some(before).filter(|_| !made)),
         };
         let quarantined =
@@ -126,7 +126,7 @@ impl<F: Fs> Engine<F> {
     }
     let before = self.bare(target, bytes.clone())?;
     if before == text && !fresh {
-      return Ok(Some((Put::Stood, self.chosen_version(&path)?)));
+      return Ok(Some((Put::Unchanged, self.chosen_version(&path)?)));
     }
     if file.leased_for().is_none() {
       return Err(EngineError::refused_with(
@@ -210,7 +210,7 @@ impl<F: Fs> Engine<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Put {
   /// The file had this content already.
-  Stood,
+  Unchanged,
   /// The version was written over the content with this hash.
   Over(ContentHash),
 }

@@ -205,7 +205,7 @@ impl Walk {
       }
     }
     self.write(&lines);
-    let origin = if self.dice.below(2) == 0 { told(trust) } else { self.unasked(trust) };
+    let origin = if self.dice.below(2) == 0 { known_origin(trust) } else { self.unasked(trust) };
     self.look(origin);
     if self.dice.below(3) == 0 {
       self.trace.push("asked".to_owned());
@@ -232,13 +232,13 @@ impl Walk {
         let sighting = revision.trail.sighting.unwrap();
         if self.dice.below(3) > 0 {
           let trail = OriginRecord { sighting: Some(sighting), ..OriginRecord::default() };
-          let origin = Origin { trail, ..told(self.writers[&sighting]) };
+          let origin = Origin { trail, ..known_origin(self.writers[&sighting]) };
           assert!(known.fill(&row.id, revision.number, sighting, &origin));
         }
       }
     }
     known.forget_dead();
-    known.mark_anew();
+    known.renew_markers();
     self.rows = known.rows().to_vec();
     let facts = self.facts();
     self.check(&View::renewed(self.text.clone().into_bytes(), self.rows.clone(), &facts));
@@ -330,7 +330,7 @@ impl Walk {
 }
 
 /// An observed source.
-fn told(trust: Trust) -> Origin {
+fn known_origin(trust: Trust) -> Origin {
   Origin::assumed(Source::new(&format!("mcp:{trust}")), trust)
 }
 

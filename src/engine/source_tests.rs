@@ -147,7 +147,7 @@ impl World {
 
 /// An agent that rewrites the text has the words from the former content.
 #[test]
-fn what_was_written_anew_is_handed_over_with_its_origin() {
+fn what_was_written_again_is_handed_over_with_its_origin() {
   let [fetch, backups] = ROUTINES;
   let colon = fetch.replace("morning", "morning:");
   let rewritten = [
@@ -201,7 +201,7 @@ fn a_line_of_a_paragraph_and_a_file_that_is_gone_are_handed_over_too() {
 }
 
 #[test]
-fn what_stands_below_an_approved_line_does_not_cost_it_the_approval() {
+fn what_is_below_an_approved_line_does_not_cost_it_the_approval() {
   let (mut world, quote) = World::with_approved();
   world.records.answer(FACT.trim(), web("garden.example"));
   world.comes(&format!("{quote}{FACT}"));

@@ -282,7 +282,7 @@ fn a_part_is_not_deleted_while_others_have_to_return() {
 }
 
 #[test]
-fn parts_that_can_no_longer_return_are_told_once_and_not_awaited() {
+fn parts_that_can_no_longer_return_are_reported_once_and_not_awaited() {
   let (mut world, id) = guarded(Markers::None, ENTRY, true);
   let parts = approve(&mut world, &id, Unit::Line, "1-2,4").unwrap();
   world.engine.delete(parts[1].id.as_str(), "ann", None).unwrap();

@@ -94,7 +94,7 @@ impl<F: Fs> Engine<F> {
       return Ok(false);
     };
     let bytes = file.read_all()?;
-    Ok(placeholder::stands(&bytes, &plain) && !self.is_in_line(&target, item, &bytes)?)
+    Ok(placeholder::has_lines(&bytes, &plain) && !self.is_in_line(&target, item, &bytes)?)
   }
 
   /// A flagged block that was cleared is flagged again.

@@ -60,7 +60,7 @@ fn an_approval_is_undone_with_the_bytes_and_the_item_of_before() {
 }
 
 #[test]
-fn only_the_approved_lines_go_and_not_what_stands_above_or_beside_them() {
+fn only_the_approved_lines_go_and_not_what_is_above_or_beside_them() {
   let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
   world.adopt("# Old\n");
   let text = format!("# Old\n\n## Plans\n\n{OVERRIDE}- a cat\n");

@@ -244,7 +244,7 @@ mod tests {
   }
 
   #[test]
-  fn a_bad_file_is_told() {
+  fn a_bad_file_is_reported() {
     for (text, expected) in [
       ("[[floor]]\nname = \"x\"", "at least one"),
       ("[[floor]]\nname = \"x\"\nrecall = 1.5", "from 0 to 1"),

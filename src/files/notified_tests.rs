@@ -116,7 +116,7 @@ fn the_bell_rings_for_a_write_and_is_silent_once_it_was_heard() {
 }
 
 #[test]
-fn nothing_more_is_told_of_a_file_and_the_end_of_a_directory_always_is() {
+fn nothing_more_is_reported_of_a_file_and_the_end_of_a_directory_always_is() {
   let mut queue = Queue::new().unwrap();
   assert!(queue.has(Path::new("/w")));
   queue.add_file(Path::new("/w/MEMORY.md")).unwrap();

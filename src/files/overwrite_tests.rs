@@ -90,7 +90,7 @@ fn change<'a>(offset: u64, expected: &'a [u8], replacement: &'a [u8]) -> Change<
 }
 
 #[test]
-fn a_range_is_overwritten_only_where_the_expected_bytes_stand() {
+fn a_range_is_overwritten_only_where_the_expected_bytes_are() {
   let file = Memory::new(b"one two three");
   let changes = [
     change(0, b"one", b"111"),
@@ -123,7 +123,7 @@ fn nothing_is_written_under_a_lease_that_is_too_old() {
 }
 
 #[test]
-fn what_a_crash_left_of_a_range_is_told_apart() {
+fn what_a_crash_left_of_a_range_is_distinguished() {
   assert_eq!(left(b"abc", b"abc", b"xyz"), Left::Before);
   assert_eq!(left(b"xyz", b"abc", b"xyz"), Left::After);
   assert_eq!(left(b"xbz", b"abc", b"xyz"), Left::Torn);

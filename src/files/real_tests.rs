@@ -380,7 +380,7 @@ fn files_that_cannot_be_written_are_read_only_with_the_reason() {
 }
 
 #[test]
-fn a_file_is_made_only_where_nothing_stands_and_never_through_a_link() {
+fn a_file_is_made_only_where_nothing_is_and_never_through_a_link() {
   let dir = tree();
   let outside = tempfile::tempdir().unwrap();
   symlink(outside.path(), dir.path().join("memory/away")).unwrap();

@@ -278,7 +278,7 @@ proptest! {
   }
 
   #[test]
-  fn recovery_never_loses_what_stands_behind_both_images(
+  fn recovery_never_loses_what_is_behind_both_images(
     base in prop::collection::vec(any::<u8>(), 0..40),
     new in prop::collection::vec(any::<u8>(), 0..40),
     current in prop::collection::vec(any::<u8>(), 0..80),

@@ -326,7 +326,7 @@ impl EventLoop {
     }
     self.shared.daemon.store(peer.pid, std::sync::atomic::Ordering::SeqCst);
     self.shared.forget();
-    self.waiting.start_anew(now);
+    self.waiting.restart(now);
     self.link = Some(Link { number, channel });
     let n = u32::try_from(self.shared.barrier.watched().len()).unwrap_or(u32::MAX);
     self.send(&ToDaemon::Gated { n });

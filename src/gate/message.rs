@@ -304,7 +304,7 @@ mod tests {
   }
 
   #[test]
-  fn another_version_is_told_apart_from_nonsense() {
+  fn another_version_is_distinguished_from_nonsense() {
     let mut hello = ToGate::Hello { max_wait: Duration::from_secs(2) }.encode();
     hello[1] = 9;
     hello.push(1);

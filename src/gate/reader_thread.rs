@@ -262,7 +262,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn memory_is_told_by_directory_and_name() {
+  fn memory_is_known_by_directory_and_name() {
     for (root, name, expected) in [
       (true, "MEMORY.md", true),
       (true, "memory.md", true),

@@ -166,7 +166,7 @@ impl<R> Waiting<R> {
   }
 
   /// Starts again with a new daemon.
-  pub fn start_anew(&mut self, now: Duration) {
+  pub fn restart(&mut self, now: Duration) {
     self.heard(now);
     self.given_up.clear();
   }

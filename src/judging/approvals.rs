@@ -68,7 +68,7 @@ impl<'a> Approvals<'a> {
 
   /// Whether an approved text that begins within a line is in these lines, in the context of its
   /// approval: it was appended to a line without an end.
-  pub(super) fn stands_within(
+  pub(super) fn is_within_lines(
     &self,
     version: &Version<'_>,
     approved: &[Approved],
@@ -107,7 +107,7 @@ impl<'a> Approvals<'a> {
   }
 
   /// Whether an approval of a text is still valid, and valid in these contexts.
-  pub fn may_stand(
+  pub fn still_holds(
     &self,
     path: &Path,
     hash: ContentHash,
@@ -158,14 +158,14 @@ impl<'a> Approvals<'a> {
   ) -> Result<Vec<(Item, Range<usize>)>, StoreError> {
     let mut found = Vec::new();
     for (item, plain) in self.texts(path)? {
-      found.extend(placeholder::standing(bytes, &plain).map(|span| (item.clone(), span)));
+      found.extend(placeholder::lines_equal_to(bytes, &plain).map(|span| (item.clone(), span)));
     }
     Ok(found)
   }
 
   /// Whether the file has as many copies of an approved text as were approved.
   pub fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, StoreError> {
-    let count = placeholder::standing(bytes, plain).count();
+    let count = placeholder::lines_equal_to(bytes, plain).count();
     Ok(count > 0 && count >= self.copies(&item.path, item.hash)?)
   }
 

@@ -11,7 +11,7 @@ use super::{
   layer1::{effects_of, found},
   slices::Slice,
   spans::{lines_in, touches},
-  text::Said,
+  text::BareText,
   together,
   unit::Brought,
 };
@@ -45,7 +45,7 @@ pub fn judge_fresh(
           .collect(),
       };
       let whole = cx.text(file, &block.parts);
-      let said = Said::of(&whole);
+      let said = BareText::of(&whole);
       let reading = said.read();
       let brought = together::brought(block, index, comparison, cx);
       let all = found(&reading, block, &brought, cx);
@@ -92,7 +92,7 @@ pub(super) fn judge_lines(
   cx: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
   let whole = cx.text(file, &block.parts);
-  let said = Said::of(&whole);
+  let said = BareText::of(&whole);
   let reading = said.read();
   let mut findings = found(&reading, block, brought, cx);
   findings.retain(|finding| touches(fresh, &finding.span));

@@ -55,7 +55,7 @@ pub(super) fn lapse(
           Some(standing) => standing,
           none => none.insert(approvals.texts(path)?),
         };
-        !approvals.stands_within(version, standing, &part.span, &absent)?
+        !approvals.is_within_lines(version, standing, &part.span, &absent)?
       };
       if is_lapsed {
         lapsed.extend(part.by_block());
@@ -119,7 +119,11 @@ pub fn extend_approvals(
     let goes = redactions.iter().any(|one| spans::overlaps(&one.span, &span));
     // An approval that was not valid before does not become valid by a redaction.
     if goes
-      || !Approvals::new(ledger, at).may_stand(path, item.hash, &[around(&[]), around(&before)])?
+      || !Approvals::new(ledger, at).still_holds(
+        path,
+        item.hash,
+        &[around(&[]), around(&before)],
+      )?
     {
       continue;
     }

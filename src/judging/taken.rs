@@ -9,8 +9,8 @@ use super::{
   layer1::{effects_in, from_outside},
   origin::Origin,
   spans::{lines_in, overlaps, touches},
+  text::BareText,
   text::BlockText,
-  text::Said,
   unit::{Brought, Candidates, Strength},
 };
 use crate::{
@@ -84,7 +84,7 @@ impl Case<'_> {
       let said = Text::new(text.bytes());
       let context = judged.context(&said, slots);
       let found = (assess.borrow_mut())(&said, by_rules, &context);
-      let effects = effects_in(&Said::of(&text).read(), &Setting::default());
+      let effects = effects_in(&BareText::of(&text).read(), &Setting::default());
       Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion())).with(&effects)
     };
     let origin_of = |by: &Brought| {
@@ -149,7 +149,8 @@ impl Case<'_> {
         }
         if assesses && reads_effects(input.party, reads_on) {
           let asked = origin.request.as_ref().map_or("", |request| &request.asked);
-          let mut effects = effects_in(&Said::of(&text).read(), &Setting { asked, known: slots });
+          let mut effects =
+            effects_in(&BareText::of(&text).read(), &Setting { asked, known: slots });
           effects.retain(|effect| is_theirs(&effect.span));
           let found = policy::usurped(&effects, all.clone(), &input).into_iter();
           findings.extend(found.filter(|finding| !(self.is_excused)(finding)));

@@ -85,13 +85,13 @@ impl BlockText {
 }
 
 /// A text without memfw's comments, which are nobody's words.
-pub(super) struct Said<'a> {
+pub(super) struct BareText<'a> {
   of: &'a BlockText,
   bytes: Cow<'a, [u8]>,
   claims: Vec<Range<usize>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> BareText<'a> {
   /// What a text says.
   pub(super) fn of(of: &'a BlockText) -> Self {
     let (bytes, claims) = without_markers(of.bytes());

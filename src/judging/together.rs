@@ -13,7 +13,7 @@ use super::{
   judgement::BlockJudgement,
   layer1::effects_of,
   origin::Origin,
-  text::Said,
+  text::BareText,
   unit::Brought,
 };
 use crate::{
@@ -82,7 +82,7 @@ pub(super) fn judge(
     .collect();
   let mut cx = cx.beside(&origin, &[]);
   let whole = cx.text(file, &block.parts);
-  let said = Said::of(&whole);
+  let said = BareText::of(&whole);
   let reading = said.read();
   let assessment = decide::assessment(file, (&spans, &reading), &news, &mut cx);
   let effects = effects_of(&reading, &spans, &cx);
@@ -145,8 +145,8 @@ fn is_news(
   let (Some(only), None) = (of.next(), of.next()) else { return true };
   // Fresh lines have their own judgement.
   let Some(row) = only.and_then(|only| known.get(only)) else { return false };
-  let stood = |beside| stood(block, first, last, row, beside);
-  if !stood(Beside::Nothing) {
+  let was_so = |beside| was_arranged_so(block, first, last, row, beside);
+  if !was_so(Beside::Nothing) {
     return true;
   }
   // The words are those of the former decision. Text that a person was notified about is judged again if
@@ -154,7 +154,7 @@ fn is_news(
   if by().all(|by| row.is_approved(by.revision)) {
     return false;
   }
-  !stood(if row.state == State::Flagged { Beside::TextAbove } else { Beside::Lines })
+  !was_so(if row.state == State::Flagged { Beside::TextAbove } else { Beside::Lines })
 }
 
 /// Which neighbours of a run of lines must be unchanged.
@@ -169,7 +169,13 @@ enum Beside {
 }
 
 /// Whether a known block had these lines in this arrangement, with these required neighbours (`beside`).
-fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Beside) -> bool {
+fn was_arranged_so(
+  block: &Block,
+  first: usize,
+  last: usize,
+  row: &BlockRow,
+  beside: Beside,
+) -> bool {
   let now: Vec<LineHash> = block.lines.iter().map(|line| line.hash).collect();
   let old: Vec<LineHash> = row.lines.iter().map(|line| line.hash).collect();
   let part = now.get(first..=last).unwrap_or_default();

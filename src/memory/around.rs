@@ -286,7 +286,7 @@ mod tests {
   }
 
   #[test]
-  fn names_of_older_versions_are_known_and_told_apart() {
+  fn names_of_older_versions_are_known_and_distinguished() {
     let (here, moved) = (of("# A\n\nx\nTea\n", "Tea\n"), of("# B\n\nx\nTea\n", "Tea\n"));
     assert!(Around::is_wide(&here.name(PATH)) && !Around::is_wide(&here.neighbours(PATH)));
     let held = of("<del>\n\nx\n\nTea\n", "Tea\n");

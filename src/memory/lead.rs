@@ -234,7 +234,7 @@ mod tests {
   }
 
   #[test]
-  fn headings_in_html_are_told_from_other_tags() {
+  fn headings_in_html_are_distinguished_from_other_tags() {
     let lead = |html: &str| {
       let HtmlLead { rank, has_title, opened, closed } = HtmlLead::of(html.as_bytes());
       (rank, has_title, opened, closed)

@@ -64,7 +64,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn lines_with_one_short_hash_are_told_apart() {
+  fn lines_with_one_short_hash_are_distinguished() {
     // Found by a search of 6.5 minutes.
     let clean: &[u8] =
       b"- Minutes of the museum club on Tuesday are kept as file number a17f7ae94daf3bf6";

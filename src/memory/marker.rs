@@ -306,7 +306,7 @@ mod tests {
   }
 
   #[test]
-  fn lines_of_the_very_form_are_told_from_those_that_say_more() {
+  fn lines_of_the_very_form_are_distinguished_from_those_that_say_more() {
     let opener = Marker::new(id(), Source::new("web"), Trust::Trusted, "2026-11-21T14:32:00Z");
     for line in [opener.print().as_str(), CLOSER, "<!-- memfw:a1b2c3 -->"] {
       assert!(is_bare(line.as_bytes(), |_| true), "{line}");
@@ -321,7 +321,7 @@ mod tests {
   }
 
   #[test]
-  fn a_marker_with_words_in_its_fields_is_told_from_a_marker() {
+  fn a_marker_with_words_in_its_fields_is_distinguished_from_a_marker() {
     let names = [
       "source=user:telegram:@ann",
       "source=file:docs/vendor.txt",

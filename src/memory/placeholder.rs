@@ -118,12 +118,12 @@ pub fn candidates(bytes: &[u8], id: &BlockId, original: &[u8]) -> Vec<FoundAt> {
 }
 
 /// Whether `original` is in `bytes`, from the start of a line to the end of one.
-pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
-  standing(bytes, original).next().is_some()
+pub fn has_lines(bytes: &[u8], original: &[u8]) -> bool {
+  lines_equal_to(bytes, original).next().is_some()
 }
 
 /// The place of `original` in `bytes`, from the start of a line to the end of one.
-pub fn standing<'a>(
+pub fn lines_equal_to<'a>(
   bytes: &'a [u8],
   original: &'a [u8],
 ) -> impl Iterator<Item = Range<usize>> + 'a {
@@ -207,10 +207,10 @@ mod tests {
   }
 
   #[test]
-  fn text_stands_where_whole_lines_are_it() {
-    assert!(stands(b"a\nb\n", b"b\n") && stands(b"b\n", b"b\n"));
-    assert!(!stands(b"ab\n", b"b\n") && !stands(b"a\n", b"b\n"));
-    assert!(stands(b"a\nb\r\n", b"b") && stands(b"b", b"b") && !stands(b"bc\nab\n", b"b"));
+  fn text_is_found_where_whole_lines_are_it() {
+    assert!(has_lines(b"a\nb\n", b"b\n") && has_lines(b"b\n", b"b\n"));
+    assert!(!has_lines(b"ab\n", b"b\n") && !has_lines(b"a\n", b"b\n"));
+    assert!(has_lines(b"a\nb\r\n", b"b") && has_lines(b"b", b"b") && !has_lines(b"bc\nab\n", b"b"));
   }
 
   fn redacted(text: &str) -> String {

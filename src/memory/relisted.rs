@@ -85,7 +85,7 @@ mod tests {
   use super::*;
 
   #[test]
-  fn the_marker_of_an_item_is_told_from_its_text() {
+  fn the_marker_of_an_item_is_distinguished_from_its_text() {
     for (text, marker) in [
       ("- a", Some("-")),
       ("  * a", Some("*")),

@@ -106,7 +106,7 @@ fn an_answer_that_somebody_else_dictates_does_not_count() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_without_repeating_it() {
+fn what_is_no_answer_is_reported_without_repeating_it() {
   let wrong = |body: &'static str| always("200 OK", "", body);
   let cases: [(Answer, NetError); 7] = [
     (always("500 Oops", "", "secret"), NetError::Status(500)),
@@ -153,7 +153,7 @@ fn a_slow_server_is_left_after_the_deadline() {
 }
 
 #[test]
-fn who_fails_three_times_is_left_in_peace_and_no_text_leaves_in_the_clear() {
+fn who_fails_three_times_is_not_asked_and_no_text_leaves_in_the_clear() {
   let (url, questions) = serve(always("503 Busy", "", ""));
   let now = Rc::new(Cell::new(Duration::ZERO));
   let clock = Rc::clone(&now);

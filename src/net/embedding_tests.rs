@@ -93,7 +93,7 @@ fn long_texts_are_cut_and_long_lists_refused() {
 }
 
 #[test]
-fn what_is_no_answer_is_told_without_repeating_it() {
+fn what_is_no_answer_is_reported_without_repeating_it() {
   let cases: Vec<(Answer, NetError)> = vec![
     (always("500 Oops", "", "secret of the server"), NetError::Status(500)),
     (always("401 No", "", "{}"), NetError::Status(401)),
@@ -168,7 +168,7 @@ fn a_server_that_does_not_answer_is_left_after_the_deadline() {
 }
 
 #[test]
-fn who_fails_three_times_is_left_in_peace_for_a_while() {
+fn who_fails_three_times_is_not_asked_for_a_while() {
   let (url, questions) = serve(always("503 Busy", "", ""));
   let now = Rc::new(Cell::new(Duration::ZERO));
   let clock = Rc::clone(&now);

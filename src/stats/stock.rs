@@ -71,7 +71,7 @@ mod tests {
   }
 
   #[test]
-  fn what_stood_there_is_what_came_less_what_went() {
+  fn what_was_there_is_what_came_less_what_went() {
     let moves = [
       moved(12, Trust::Hostile, 0, 2),
       moved(3, Trust::Verified, 10, 0),

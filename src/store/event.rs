@@ -11,7 +11,7 @@ use super::{
   error::Fault,
 };
 use crate::{
-  detect::{Code, Layer},
+  detect::{Action, Code, Layer},
   memory::BlockId,
   provenance::{Attestation, Source, Trust},
 };
@@ -39,14 +39,39 @@ pub struct NewEvent {
   pub codes: Vec<Code>,
   /// The score, 0..1.
   pub score: Option<f32>,
-  /// The action of policy, as its word in JSON.
-  pub action: Option<&'static str>,
+  /// What was done with the text.
+  pub action: Option<EventAction>,
   /// A detail, in memfw's own words.
   pub detail: String,
   /// How many blocks it is about, if it is about several.
   pub count: Option<u64>,
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
+}
+
+/// What was done with a text, as an event records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventAction {
+  /// The action of policy.
+  Policy(Action),
+  /// A comment that imitates one of memfw's was changed.
+  Neutralise,
+}
+
+impl EventAction {
+  /// The word used in the ledger, in JSON and in logs.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::Policy(action) => action.as_str(),
+      Self::Neutralise => "neutralise",
+    }
+  }
+}
+
+impl From<Action> for EventAction {
+  fn from(action: Action) -> Self {
+    Self::Policy(action)
+  }
 }
 
 /// A stored event.
@@ -176,7 +201,7 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
         event.layer.map(Layer::as_str),
         column::join_codes(&event.codes),
         event.score.map(column::score),
-        event.action,
+        event.action.map(EventAction::as_str),
         event.detail,
         event.attestation.map(Attestation::as_str),
         event.session,
@@ -243,7 +268,7 @@ mod tests {
       layer: Some(Layer::Rules),
       codes: vec![Code::ForgedMarker],
       score: Some(0.5),
-      action: Some("quarantine"),
+      action: Some(Action::Quarantine.into()),
       detail: "one line".into(),
       attestation: Some(Attestation::ToolObserved),
       session: Some("s".into()),
@@ -256,7 +281,10 @@ mod tests {
     let row = rows[1].clone();
     assert_eq!((row.at, row.event, row.path, row.block), (4, new.event, new.path, new.block));
     assert_eq!((row.source, row.trust, row.layer), (new.source, new.trust, new.layer));
-    assert_eq!((row.codes, row.score, row.action.as_deref()), (new.codes, new.score, new.action));
+    assert_eq!(
+      (row.codes, row.score, row.action.as_deref()),
+      (new.codes, new.score, Some("quarantine"))
+    );
     assert_eq!((row.attestation, row.session), (new.attestation, new.session));
     assert_eq!((row.took_us, row.count, rows[0].took_us), (Some(1_234), Some(7), None));
     assert_eq!((rows[0].path.as_ref(), rows[0].score), (None, None));

@@ -153,7 +153,11 @@ impl Ledger {
 
   /// Attributed items that were taken out of a file, or of all files, and were not restored; at
   /// most `n`, the newest first.
-  pub fn told_items_out(&self, path: Option<&Path>, n: usize) -> Result<Vec<Item>, StoreError> {
+  pub fn attributed_items_out(
+    &self,
+    path: Option<&Path>,
+    n: usize,
+  ) -> Result<Vec<Item>, StoreError> {
     self.read(|conn| {
       // The unary plus keeps SQLite from sorting all items of a status where an index has them in
       // order.

@@ -88,7 +88,7 @@ pub use baseline::ADOPTED_DIGITS;
 pub use block_row::{BlockLine, BlockRow, Place, Revision};
 pub use count::{Counts, Extent};
 pub use error::StoreError;
-pub use event::{EventFilter, EventRow, NewEvent};
+pub use event::{EventAction, EventFilter, EventRow, NewEvent};
 pub use exception::{Exception, ExceptionKey, NewApproval};
 pub use figures::TrustDay;
 pub use file::{FileRow, FileStatus, Inode, Pending};

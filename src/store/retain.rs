@@ -184,7 +184,7 @@ mod tests {
   }
 
   #[test]
-  fn only_rejected_bytes_go_and_they_are_sealed_anew_when_they_come_back() {
+  fn only_rejected_bytes_go_and_they_are_sealed_again_when_they_come_back() {
     let mut ledger = Home::new().ledger();
     let bytes: [&[u8]; 3] = [b"one\n", b"two\n", b"three\n"];
     let ids = ["a1b2c1", "a1b2c2", "a1b2c3"].map(id);

@@ -186,7 +186,7 @@ mod tests {
   }
 
   #[test]
-  fn a_text_is_read_anew_behind_another_source_or_question() {
+  fn a_text_is_read_again_behind_another_source_or_question() {
     let mut ledger = Home::new().ledger();
     let page = Context { kind: Kind::Page, asked: "the hours", ..Context::default() };
     let keys = [

@@ -95,7 +95,7 @@ impl World {
     self.disk.lookup(&self.disk.at(path))
   }
 
-  /// What stands in a memory file, wherever it is now.
+  /// The content of a memory file, wherever it is now.
   pub(crate) fn content_of(&self, path: &Path) -> Option<&[u8]> {
     self.disk.content(&self.disk.at(path))
   }

@@ -1,4 +1,4 @@
-//! What happens in a schedule, besides what writers do: passes, decisions, kills, trouble.
+//! What happens in a schedule, other than what writers do: passes, decisions, kills, trouble.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, io, path::Path, rc::Rc, time::Duration};
@@ -324,7 +324,7 @@ impl Schedule<'_> {
     // Its workspace may have gone meanwhile, with the file in it.
     let content = world.content_of(path).unwrap_or_default();
     let bare = plain.trim_ascii_end();
-    // An id comment may stand at the end of a line, and be renewed.
+    // An id comment may be at the end of a line, and be renewed.
     let lines = bare.split(|byte| matches!(byte, b'\r' | b'\n'));
     let lines = lines.map(without_id).filter(|line| !line.is_empty());
     let stands = lines.clone().all(|line| content.windows(line.len()).any(|part| part == line));
@@ -347,7 +347,7 @@ impl Schedule<'_> {
     answer.is_none()
   }
 
-  /// A person wants an earlier version of a file; what stands there now is kept as one.
+  /// A person wants an earlier version of a file; the current content is kept as one.
   fn restore(&mut self, target: &Target) -> bool {
     let versions = self.stage.witness.versions(&target.path()).unwrap();
     if versions.is_empty() {

@@ -20,7 +20,7 @@ pub(crate) struct Book {
   pub(crate) lines: Vec<Line>,
 }
 
-/// How a line begins: its number stands behind it, six digits.
+/// How a line begins: its number follows, six digits.
 const HEAD: &[u8] = b"(#";
 const DIGITS: usize = 6;
 
@@ -95,7 +95,7 @@ impl Book {
     out
   }
 
-  /// Where each line stands in a text, whole.
+  /// Where each line is in a text, whole.
   pub(crate) fn places(&self, text: &[u8]) -> Vec<(u32, Range<usize>)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -114,7 +114,7 @@ impl Book {
     found
   }
 
-  /// How often each line stands in a text, whole.
+  /// How often each line is in a text, whole.
   pub(crate) fn count(&self, text: &[u8]) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     for (number, _) in self.places(text) {

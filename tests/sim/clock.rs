@@ -54,7 +54,7 @@ impl SimClock {
   }
 
   /// Sets the wall clock forwards or backwards. A machine that sleeps does the same: its monotonic
-  /// clock stands still.
+  /// clock is stopped.
   pub(crate) fn jump(&self, micros: i64) {
     self.wall.fetch_add(micros, Ordering::Relaxed);
   }

@@ -50,9 +50,9 @@ pub(crate) enum Control {
   BlindToPlace,
   /// A start without the workspace drops what was interrupted in it.
   DropsJournal,
-  /// Nothing that is written is told of.
+  /// Nothing that is written is reported.
   DeafToWrites,
-  /// A file that is not fully guarded is not looked at again by itself.
+  /// A file that is not fully guarded is not checked again by itself.
   NoPoll,
   /// The engine waits many times as long as it means to.
   LongPauses,

@@ -29,7 +29,7 @@ const STEP: Duration = Duration::from_secs(5);
 /// read is waited for, for 3 s, and an incomplete line for half a second.
 const PASSES: u32 = 8;
 const GONE_WITHIN: Duration = Duration::from_secs(4);
-/// The same where the wall clock was set back: the wait begins anew when the clock has come to the file's times again,
+/// The same where the wall clock was set back: the wait begins again when the clock has come to the file's times again,
 /// for 6 s at most (`MAX_VERIFY_WAIT`).
 const GONE_WITHIN_JUMPS: Duration = Duration::from_secs(7);
 
@@ -40,7 +40,7 @@ pub(super) struct SimDaemon {
   open: BTreeMap<Target, (Duration, Kind)>,
   noted: BTreeMap<Target, Duration>,
   is_outage: bool,
-  /// Since when poison stands in a file although nothing is in the way, and how many passes it has outlasted.
+  /// Since when poison is in a file although nothing is in the way, and how many passes it has outlasted.
   stays: BTreeMap<Target, (Duration, u32)>,
 }
 
@@ -240,7 +240,7 @@ impl Schedule<'_> {
     }
   }
 
-  /// A file was looked at; one that is not fully guarded is looked at again.
+  /// A file was looked at; one that is not fully guarded is checked again.
   fn clear(&mut self, target: &Target) {
     self.daemon.open.remove(target);
     self.daemon.queue.ended(target);

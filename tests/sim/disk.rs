@@ -17,7 +17,7 @@ use super::{book::Book, rng::Rng};
 /// The unit in which the page cache reaches the disk.
 pub(crate) const PAGE: usize = 4096;
 
-/// One file, or what stands in the place of one.
+/// One file, or what is in the place of one.
 #[derive(Clone, Debug)]
 pub(crate) struct Inode {
   pub(crate) kind: Kind,
@@ -74,7 +74,7 @@ impl Inode {
     }
   }
 
-  /// A regular file of ours with one name.
+  /// A regular file of this user with one name.
   pub(crate) fn may_be_written(&self) -> bool {
     self.kind == Kind::File && self.links <= 1 && !self.foreign
   }
@@ -130,7 +130,7 @@ impl Disk {
     self.inodes[ino].links > 0
   }
 
-  /// What stands at a path.
+  /// What is at a path.
   pub(crate) fn content(&self, path: &Path) -> Option<&[u8]> {
     self.lookup(path).map(|ino| &self.inodes[ino].data[..])
   }

@@ -36,11 +36,11 @@ impl Schedule<'_> {
     inodes.any(|ino| world.disk.inode(ino).links > 1)
   }
 
-  /// The daemon comes to rest while all writers stand still in the middle of what they do: a second name of a file
+  /// The daemon comes to rest while all writers are stopped in the middle of what they do: a second name of a file
   /// goes later, and no event tells of that.
   fn quiet_turns(&mut self) {
     let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
-    self.say(|| "all writers stand still".to_owned());
+    self.say(|| "all writers are stopped".to_owned());
     for _ in 0..QUIET_TURNS {
       self.turn();
     }
@@ -101,14 +101,14 @@ impl Schedule<'_> {
       let readable: Vec<&[u8]> =
         contents.filter(|content| content.len() as u64 <= world.max_bytes).collect();
       let n_spared = world.oracle.judge_end(&world.book, &visible, &readable);
-      world.tally.count_n("poison that the rules let stand", n_spared);
+      world.tally.count_n("poison that the rules leave in place", n_spared);
       let nul =
         world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
       if nul && !world.oracle.nul_by_writer {
         world.oracle.violation("NUL bytes in a file");
       }
     }
-    // I4: all files are looked at again as if they had changed.
+    // I4: all files are checked again as if they had changed.
     self.restart(false);
     {
       let mut world = self.world.borrow_mut();
@@ -127,7 +127,7 @@ impl Schedule<'_> {
     }
   }
 
-  /// What events and polls have not brought before the engine must be nothing that has to leave.
+  /// What events and polls have not brought before the engine must be nothing that must be taken out.
   fn judge_events(&self) {
     let mut world = self.world.borrow_mut();
     let world = &mut *world;

@@ -62,7 +62,7 @@ impl World {
     }
   }
 
-  /// What a mapping was of is told of under the name under which it was opened.
+  /// What a mapping was of is reported under the name under which it was opened.
   pub(crate) fn hear_mapped(&mut self, actor: &Actor) {
     if let Some(path) = actor.map_name.as_ref().filter(|path| self.disk.lookup(path) == actor.map) {
       self.hear_of(path);

@@ -31,7 +31,7 @@ use super::{
 pub(crate) const ROOT: &str = "/sim/workspace";
 /// The directory in its place while its file system is not mounted.
 pub(crate) const EMPTY: &str = "/sim/empty";
-/// Whoever owns a file that is not ours.
+/// The user who owns a file that is not ours.
 const STRANGER: u32 = 4711;
 
 /// A handle on the world, given to the engine.
@@ -344,7 +344,7 @@ impl SimFile {
       Fate::Fails(io::ErrorKind::StorageFull) => {
         let room = self.now().len().saturating_sub(at).min(bytes.len());
         if room < bytes.len() {
-          // What stands there already needs no space.
+          // What is there already needs no space.
           self.edit(at, Some(&bytes[..room]));
           return failed(io::ErrorKind::StorageFull);
         }
@@ -461,7 +461,7 @@ impl MemoryFile for SimFile {
           inode.lease = None;
         }
       }
-      // Whoever waited for that goes on.
+      // A program that waited for that goes on.
       let n = world.intensity;
       world.run(n);
     }

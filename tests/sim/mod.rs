@@ -43,7 +43,7 @@ use stage::Stage;
 use tally::Tally;
 use twist::Kind;
 
-/// So many that `cargo test` hardly notices.
+/// Few enough that `cargo test` hardly notices them.
 const FEW: u64 = 150;
 /// In so many schedules everything that can happen has happened.
 const ENOUGH: u64 = 10_000;
@@ -54,7 +54,7 @@ const ENOUGH: u64 = 10_000;
 /// was taken for one from the future, poison beside the rest of a line that was in quarantine,
 /// an approval that an error had left half-way when the file was reshaped, a second copy
 /// of a line that a power loss took; and, wrong in the simulation, a tool that reads back what another put in
-/// its place; an approved text with a comment of ours in it, which the pass left and the reshape doubted;
+/// its place; an approved text with a comment of memfw in it, which the pass left and the reshape doubted;
 /// a reader that had waited for a lease and had not yet read when the next lease was granted; and, wrong in
 /// the simulation, a tool whose record another one had replaced, and a mapping whose first store went unseen;
 /// poison below the rest of a placeholder that a writer had torn, which the rules took for a report; an approved text

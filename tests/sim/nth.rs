@@ -40,7 +40,7 @@ enum What {
   Create,
 }
 
-fn clean_lines_stand_once(text: &str) -> bool {
+fn clean_lines_are_there_once(text: &str) -> bool {
   CLEAN.into_iter().all(|line| text.matches(line).count() == 1)
 }
 
@@ -122,7 +122,7 @@ fn plays(what: What, trouble: Trouble, then: Then, stage: &Rc<Stage>) -> bool {
   }
   scene.settle();
   let text = scene.text();
-  assert!(clean_lines_stand_once(&text), "{about}: {text:?}");
+  assert!(clean_lines_are_there_once(&text), "{about}: {text:?}");
   assert!(!text.contains('\0'), "{about}: {text:?}");
   // An approval whose place is gone waits for a person who asks again: it is appended for nobody else.
   let waits = appends && scene.items().iter().any(|item| item.awaited);

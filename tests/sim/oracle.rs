@@ -41,7 +41,7 @@ pub(crate) struct Oracle {
   /// Lines that a power loss left more often than their writers meant, and how often: pages of two versions
   /// of a writer.
   pub(crate) doubled: BTreeMap<u32, u32>,
-  /// Files of which a person wanted a version back: what stood there is kept as a version.
+  /// Files of which a person wanted a version back: what was there is kept as a version.
   pub(crate) restored_files: BTreeSet<PathBuf>,
   /// The bytes of the items that a person wanted back.
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
@@ -293,7 +293,7 @@ impl Oracle {
         && !self.is_sealed_in_pieces(&book.lines[*line as usize].text)
       {
         if sealed_now {
-          // Its writer was not done: one part is sealed, and the other still stands there.
+          // Its writer was not done: one part is sealed, and the other is still there.
           self.expected.remove(line);
           continue;
         }
@@ -366,7 +366,7 @@ impl Oracle {
       .collect()
   }
 
-  /// Whether poison that nobody approved stands in a text so that the rules take it out.
+  /// Whether poison that nobody approved is in a text so that the rules take it out.
   pub(crate) fn has_poison(&self, book: &Book, content: &[u8]) -> bool {
     book.places(content).iter().any(|(line, place)| {
       book.lines[*line as usize].poison
@@ -376,7 +376,7 @@ impl Oracle {
   }
 
   /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine. `readable` are
-  /// the files that may be read. How much poison the rules let stand.
+  /// the files that may be read. How much poison the rules leave in place.
   pub(crate) fn judge_end(
     &mut self,
     book: &Book,
@@ -423,7 +423,7 @@ impl Oracle {
   }
 }
 
-/// Whether nothing but a list or quote mark stands on the same line.
+/// Whether nothing but a list or quote mark is on the same line.
 fn is_alone(content: &[u8], place: &Range<usize>) -> bool {
   let head = content[..place.start].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
   let tail = content[place.end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -483,7 +483,7 @@ fn is_meant(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
 }
 
 /// Where in the images of an operation the bytes of a write are. A writer may have moved a torn range since:
-/// the recovery puts it right where it stands then, if each byte there is that of one image.
+/// the recovery puts it right where it is then, if each byte there is that of one image.
 fn place(op: &Op, write: &Write<'_>, recovering: bool) -> Option<usize> {
   let (bytes, images) = (write.bytes?, op.images.as_ref()?);
   let (before, after) = (&images.before[..], &images.after[..]);
@@ -509,7 +509,7 @@ fn added(before: &[u8], after: &[u8], write: &Write<'_>) -> bool {
   more.zip(write.bytes).is_some_and(|(more, bytes)| more.starts_with(bytes))
 }
 
-/// Whether what stood at the place of a write was what the operation says.
+/// Whether what was at the place of a write was what the operation says.
 fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
   let Some(images) = &op.images else { return false };
   let (before, after) = (&images.before[..], &images.after[..]);
@@ -539,7 +539,7 @@ pub(crate) fn is_torn(op: &Op, file: &[u8], anywhere: bool) -> bool {
 }
 
 /// Whether a file is as a reshape finds it, or as one of its writes leaves it that may have failed on the
-/// way: then the old bytes are put back, and each byte that stands there is that of one image.
+/// way: then the old bytes are put back, and each byte that is there is that of one image.
 fn is_state(file: &[u8], before: &[u8], after: &[u8]) -> bool {
   file == before
     || file.len() >= before.len().min(after.len())

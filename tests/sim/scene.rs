@@ -75,7 +75,7 @@ fn what_a_person_took_out_stays_out_over_a_power_loss_and_comes_back_once() {
     match &scene.items()[..] {
       [] => assert_eq!(n, 1, "{calls} calls, seed {seed}: lost"),
       [item] => {
-        assert_eq!(n, 0, "{calls} calls, seed {seed}: stands there again");
+        assert_eq!(n, 0, "{calls} calls, seed {seed}: is there again");
         scene.approved(item);
         scene.settle();
         assert_eq!(scene.text(), text, "{calls} calls, seed {seed}");
@@ -90,14 +90,14 @@ fn what_a_person_took_out_stays_out_over_a_power_loss_and_comes_back_once() {
 }
 
 #[test]
-fn an_approval_of_what_stands_there_already_adds_nothing() {
+fn an_approval_of_what_is_there_already_adds_nothing() {
   let stage = Rc::new(Stage::new());
   let mut scene = Schedule::alone(1, &stage, b"- one\n- two\n- three\n- two\n");
   scene.begin();
   let target = scene.targets[0].clone();
   scene.command(|engine| engine.quarantine_line(&target, 2, "ann", None)).unwrap().unwrap();
   scene.settle();
-  // Whoever tidied up did not want the placeholder.
+  // The writer who tidied up did not want the placeholder.
   let left = "- one\n- three\n- two\n";
   scene.put(left.as_bytes());
   scene.settle();
@@ -110,7 +110,7 @@ fn an_approval_of_what_stands_there_already_adds_nothing() {
 }
 
 #[test]
-fn poison_in_a_file_that_could_not_be_written_leaves_it_wherever_it_stands_then() {
+fn poison_in_a_file_that_could_not_be_written_leaves_it_wherever_it_is_then() {
   let stage = Rc::new(Stage::new());
   let texts = [
     // As it was, within another block, alone, and twice.
@@ -145,7 +145,7 @@ fn poison_in_a_file_that_could_not_be_written_leaves_it_wherever_it_stands_then(
 }
 
 #[test]
-fn a_file_that_could_neither_be_written_nor_read_is_opened_anew_when_it_is_ours() {
+fn a_file_that_could_neither_be_written_nor_read_is_opened_again_when_it_is_owned() {
   let stage = Rc::new(Stage::new());
   let mut n_failed = 0;
   for wait in 0..12 {

@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
     this
   }
 
-  /// Somebody writes the first file anew, durably.
+  /// Somebody writes the first file again, durably.
   pub(super) fn put(&mut self, text: &[u8]) {
     self.clock.advance(1_000_000);
     let mut world = self.world.borrow_mut();
@@ -167,7 +167,7 @@ impl<'a> Schedule<'a> {
     world.disk.close(fd);
   }
 
-  /// What stands in the first file.
+  /// The content of the first file.
   pub(super) fn text(&self) -> String {
     let world = self.world.borrow();
     let content = world.disk.content(&world.paths[0]).unwrap_or_default();

@@ -63,7 +63,7 @@ pub(crate) struct Log {
   database: File,
   frames: File,
   index: File,
-  /// A connection of nobody: looks, and stands in the way.
+  /// A connection of nobody: looks, and is in the way.
   probe: Mutex<Connection>,
   state: Mutex<State>,
 }
@@ -123,7 +123,7 @@ impl Stage {
     self.dir.path()
   }
 
-  /// A ledger for an engine: the connection of the last one, or one that is opened anew.
+  /// A ledger for an engine: the connection of the last one, or one that is opened again.
   pub(crate) fn take(&self, who: Who, anew: bool) -> Ledger {
     let old = self.ledgers.borrow_mut()[who as usize].take();
     match old.filter(|_| !anew) {
@@ -174,7 +174,7 @@ impl Stage {
     (beside(&self.log.path, "-aside"), beside(&self.log.path, "-wal-aside"))
   }
 
-  /// The ledger goes. Whoever has it open goes on with the file that it was.
+  /// The ledger goes. A program that has it open goes on with the file that it was.
   pub(crate) fn take_away(&self, how: Gone) {
     let (path, (aside, log_aside)) = (&self.log.path, self.aside());
     match how {
@@ -326,7 +326,7 @@ impl Log {
     self.cut(0);
   }
 
-  /// Cuts the log, and makes its index one that has to be made anew.
+  /// Cuts the log, and makes its index one that has to be made again.
   fn cut(&self, end: u64) {
     self.frames.set_len(end).unwrap();
     self.index.write_all_at(&INDEX_HEAD, 0).unwrap();

@@ -1,4 +1,4 @@
-//! What a schedule may have besides what every schedule has. It is drawn from a stream of its own, so a plain
+//! What a schedule may have in addition to what every schedule has. It is drawn from a stream of its own, so a plain
 //! schedule of a seed is today what it was when the seed was written down.
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use super::rng::Rng;
 /// What a seed means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-  /// Nothing besides.
+  /// Nothing else.
   Plain,
   /// Some of it, as the second stream says.
   Twisted,
@@ -25,7 +25,7 @@ impl Kind {
   }
 }
 
-/// What a schedule has besides.
+/// What a schedule has in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Twists {
   /// Writers that overwrite at equal length, and costs of calls.

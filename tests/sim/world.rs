@@ -56,7 +56,7 @@ pub(crate) struct World {
   pub(crate) max_bytes: u64,
   /// In which steps file times advance, in nanoseconds.
   pub(crate) step_ns: i64,
-  /// What this schedule has besides, and the stream from which that is drawn.
+  /// What this schedule has in addition, and the stream from which that is drawn.
   pub(crate) twists: Twists,
   pub(crate) twist: Rng,
   /// Steps that changed a file.
@@ -152,7 +152,7 @@ impl World {
     stamp
   }
 
-  /// How often each line stands in the memory files.
+  /// How often each line is in the memory files.
   pub(crate) fn visible(&self) -> BTreeMap<u32, u32> {
     let mut all = BTreeMap::new();
     for path in &self.paths {
@@ -163,7 +163,7 @@ impl World {
     all
   }
 
-  /// How often each line stands in the memory files for a program that takes a name away: with the file go the lines
+  /// How often each line is in the memory files for a program that takes a name away: with the file go the lines
   /// that a write of the engine has not written again yet.
   pub(crate) fn visible_at_removal(&self, path: &Path) -> BTreeMap<u32, u32> {
     let mut all = self.visible();
@@ -295,7 +295,7 @@ impl World {
     }
   }
 
-  /// Lets all writers finish, and everything be a file of ours again.
+  /// Lets all writers finish, and every file belong to this user again.
   pub(crate) fn finish(&mut self) {
     self.ledger_comes_back();
     self.root_comes_back();

@@ -96,7 +96,7 @@ pub(crate) struct Actor {
   /// Whether the step that is next has begun to wait for a lease.
   pub(crate) waits: bool,
   pub(crate) closing: Option<Closing>,
-  /// How often somebody had opened something when this one put a file in its place: whoever opens it from
+  /// How often somebody had opened something when this one put a file in its place: the program that opens it from
   /// then on, may be the one that reads back.
   pub(crate) n_opens_renamed: Option<u64>,
 }

@@ -102,7 +102,7 @@ impl Background {
   }
 
   /// Runs a closure while the command is stopped.
-  pub(crate) fn stand_still(&self, what: impl FnOnce()) {
+  pub(crate) fn while_stopped(&self, what: impl FnOnce()) {
     let pid = Pid::from_child(&self.child);
     kill_process(pid, Signal::STOP).unwrap();
     let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
@@ -200,7 +200,7 @@ fn a_command_beside_the_test_is_heard_and_ended() {
 
 #[test]
 #[should_panic(expected = "never appeared")]
-fn a_command_that_ends_without_its_log_line_is_told() {
+fn a_command_that_ends_without_its_log_line_is_reported() {
   Test::new().args(["config", "path"]).start().wait_for_log("ready");
 }
 

@@ -241,8 +241,8 @@ impl Guarded {
   }
 
   /// Runs a closure while the daemon is stopped.
-  pub(crate) fn stand_still(&self, what: impl FnOnce()) {
-    self.daemon.as_ref().expect("no daemon runs").stand_still(what);
+  pub(crate) fn while_stopped(&self, what: impl FnOnce()) {
+    self.daemon.as_ref().expect("no daemon runs").while_stopped(what);
   }
 
   /// Ends the daemon at once.

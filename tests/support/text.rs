@@ -72,6 +72,6 @@ fn every_occurrence_is_replaced() {
 
 #[test]
 #[should_panic(expected = "line 2")]
-fn a_difference_is_told_with_its_line() {
+fn a_difference_is_reported_with_its_line() {
   compare("text", "a\nb\n", "a\nc\n");
 }

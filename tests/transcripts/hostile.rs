@@ -120,7 +120,7 @@ fn a_bomb_and_damaged_rows_are_gaps_and_the_rest_is_read() {
 }
 
 #[test]
-fn missing_tables_and_columns_cost_what_stood_in_them() {
+fn missing_tables_and_columns_cost_what_was_in_them() {
   let whole = State::new().records(MAIN).found;
   for sql in [
     "DROP TABLE session_windows",
@@ -413,7 +413,7 @@ fn a_registry_is_believed_about_its_own_sessions_only() {
 }
 
 #[test]
-fn a_session_in_both_stores_is_told_once_and_the_rest_of_both() {
+fn a_session_in_both_stores_is_reported_once_and_the_rest_of_both() {
   let state = State::new();
   let old = fixture("2026.7.1-2/agents/main/sessions");
   for entry in fs::read_dir(&old).unwrap() {

@@ -62,7 +62,7 @@ fn an_unclosed_opener_encloses_only_the_next_block() {
 }
 
 #[test]
-fn placeholders_are_holes_wherever_they_stand() {
+fn placeholders_are_holes_wherever_they_are() {
   let form = placeholder::redact(b"  and a line that is long enough to carry it\n", &id(1));
   let form = std::str::from_utf8(&form).unwrap();
   let compact = placeholder::compact(&id(1));

@@ -78,7 +78,7 @@ fn a_short_addition_leaves_alone_where_the_short_form_has_room() {
 }
 
 #[test]
-fn a_line_that_still_stands_or_is_of_others_is_not_divided() {
+fn a_line_that_is_still_there_or_is_of_others_is_not_divided() {
   let after = format!("- Deploy.\n- b\n- Deploy.{POISON}\n");
   for known in [owned("- Deploy.\n- b\n"), ledger(&parse("- Deploy.\n"), 0x100)] {
     let mut document = parse(&after);

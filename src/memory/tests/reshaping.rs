@@ -74,7 +74,7 @@ fn runs_of_one_marker_are_wrapped_together() {
 }
 
 #[test]
-fn where_no_marker_may_stand() {
+fn where_no_marker_may_be() {
   assert_eq!(wrapped("---\na: b\n---\n", &[Some(1)]), None);
   assert_eq!(wrapped("a\n\nb", &[None, Some(1)]), None, "no final newline");
   assert_eq!(wrapped("```\na\n", &[Some(1)]), None, "unclosed");
@@ -123,7 +123,7 @@ fn a_rewrite_that_would_not_read_back_is_not_made() {
 }
 
 #[test]
-fn id_comments_stand_at_the_end_of_the_first_line() {
+fn id_comments_are_at_the_end_of_the_first_line() {
   let known = known(&[1, 2, 3, 4, 5, 6], &[]);
   let text = "# H\n\n- a\n  b\n- ```\n  c\n  ```\n\npara\nlong  \n\nhard  \nbreak\n\n> q\n";
   let marks = [Some(1), Some(2), Some(3), Some(4), Some(5)];

@@ -20,7 +20,7 @@ use crate::store::{Access, ItemFilter, Ledger, StoreError};
 const NOBODY: u32 = 65534;
 
 #[test]
-fn permissions_are_respected_and_told_apart() {
+fn permissions_are_respected_and_distinguished() {
   let home = Home::new();
   let mut daemon = home.ledger();
   daemon.quarantine(&[item(&id("a1b2c3"), b"poison")], &[], &[], 1).unwrap();

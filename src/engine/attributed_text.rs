@@ -21,7 +21,7 @@ pub(super) fn texts_out(
   path: Option<&Path>,
 ) -> Result<Vec<(Item, String)>, StoreError> {
   let mut found = Vec::new();
-  for item in ledger.told_items_out(path, MAX_OUT)? {
+  for item in ledger.attributed_items_out(path, MAX_OUT)? {
     if let Some(text) = text_of(ledger, &item)? {
       found.push((item, text));
     }
@@ -51,14 +51,14 @@ pub(super) fn is_fit(text: &str, left: usize) -> bool {
 }
 
 /// Whether the agent's records have shown where it came from.
-pub(super) fn is_told(revision: &Revision) -> bool {
+pub(super) fn is_attributed(revision: &Revision) -> bool {
   let is_known = !matches!(revision.source.kind(), "baseline" | "unknown" | "external-edit");
   is_known && !revision.trail.due
 }
 
 /// Like `is_attributed`, or text from before memfw.
 pub(super) fn is_known(revision: &Revision) -> bool {
-  is_told(revision) || revision.source.is_baseline()
+  is_attributed(revision) || revision.source.is_baseline()
 }
 
 /// Whether anybody except the owner and the agent has contributed to it since memfw was installed.
