@@ -484,7 +484,7 @@ impl World {
         (0, _) | (_, 0) => n,
         _ => kept.max(n).min(*wanted),
       };
-      // Pages of two versions that a writer wrote one after the other hold a line twice, and nobody but
+      // Pages of two versions that a writer wrote one after the other hold a line twice, and only
       // the writer could know. What an open operation can have left torn is memfw's to repair.
       if n > *wanted && !repairable.contains(&line) {
         let most = self.oracle.doubled.entry(line).or_default();

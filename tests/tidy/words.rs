@@ -62,8 +62,7 @@ const NAMED_FILES: &[(&str, &str)] = &[
 const STRINGS: &[(&str, &str)] = &[
   ("src/detect/reading/prompt.rs", "the prompt was measured in these words"),
   ("src/openclaw/attribute/quoted.rs", "a sentence that a person may write"),
-  ("tests/tidy.rs", "the tests of this list"),
-  ("tests/tidy/words.rs", "the list itself"),
+  ("tests/tidy/words.rs", "the list itself, and its tests"),
 ];
 
 /// Phrases in lower case, and what to write instead.
