@@ -274,7 +274,9 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
     Layer::Model => verdict_of_model(finding, is_backed && power::shares_doubt(input)).into(),
     Layer::Effects => power::outcome(finding, &counted, input),
     _ if is_overruled(finding, input) => Outcome::Pass,
-    _ => Outcome::from(verdict_of(finding, input)).max(power::of_disguise(finding, input)),
+    Layer::Rules => {
+      Outcome::from(verdict_of(finding, input)).max(power::of_disguise(finding, input))
+    }
   });
   let worst = outcomes.max().unwrap_or(Outcome::Pass);
   let spared =

@@ -399,7 +399,7 @@ pub(super) fn is_backed(finding: &Finding, counted: &[&Finding], input: &PolicyI
   let is_other = |other: &&Finding| match other.layer {
     _ if other.code == finding.code => false,
     Layer::Effects | Layer::Model | Layer::Judge => other.severity >= Severity::High,
-    _ => {
+    Layer::Rules => {
       (other.kind == RuleKind::Signature || SECOND_KIND.contains(&other.code))
         && (other.severity > Severity::Info || is_disguise_from_outside(other, input))
         && !is_overruled(other, input)
