@@ -66,7 +66,6 @@ const LONG_FILES: &[(&str, &str)] = &[
   ("tests/restore.rs", "one command on one history of versions"),
   ("tests/review.rs", "one command on one queue of items"),
   ("tests/sim/fs.rs", "a file system in memory: one type that implements one trait"),
-  ("tests/tidy/source.rs", "a lexer, and the few questions that the rules ask of its tokens"),
   ("tests/sim/oracle.rs", "what must be true after each step, read from top to bottom"),
 ];
 

@@ -221,14 +221,14 @@ pub(crate) fn uses(code: &[Token], module: &[String]) -> Vec<Use> {
       "use" => {
         let here = [module, &open.iter().flatten().cloned().collect::<Vec<_>>()].concat();
         let from = found.len();
-        index = use_tree(code, index + 1, &here, &here, &mut found);
+        index = use_tree(code, index + 1, &here, &mut found);
         let is_import = open.is_empty();
         found[from..].iter_mut().for_each(|one| one.is_import = is_import);
         continue;
       }
       "crate" | "super" | "self" if starts && text(index + 1) == "::" => {
         let here = [module, &open.iter().flatten().cloned().collect::<Vec<_>>()].concat();
-        index = use_tree(code, index, &here, &here, &mut found);
+        index = use_tree(code, index, &here, &mut found);
         continue;
       }
       _ => {}
@@ -239,13 +239,7 @@ pub(crate) fn uses(code: &[Token], module: &[String]) -> Vec<Use> {
 }
 
 /// Adds the items of the `use` tree at `index`, whose names follow `prefix`, and returns the index after it.
-fn use_tree(
-  code: &[Token],
-  mut index: usize,
-  here: &[String],
-  prefix: &[String],
-  found: &mut Vec<Use>,
-) -> usize {
+fn use_tree(code: &[Token], mut index: usize, prefix: &[String], found: &mut Vec<Use>) -> usize {
   let text = |index: usize| code.get(index).map_or("", |token| token.text.as_str());
   let mut path = prefix.to_vec();
   loop {
@@ -253,15 +247,14 @@ fn use_tree(
       "{" => {
         index += 1;
         while index < code.len() && text(index) != "}" {
-          index = use_tree(code, index, here, &path, found);
+          index = use_tree(code, index, &path, found);
           index += usize::from(text(index) == ",");
         }
         return index + 1;
       }
-      "crate" => path.clear(),
       "super" => drop(path.pop()),
       "self" => {}
-      "::" => path.clear(),
+      "crate" | "::" => path.clear(),
       name => path.push(name.to_owned()),
     }
     if text(index) != "::" {
@@ -278,7 +271,7 @@ fn use_tree(
   }
   let mut name = path.last().cloned().unwrap_or_default();
   if text(index) == "as" {
-    name = text(index + 1).to_owned();
+    text(index + 1).clone_into(&mut name);
     index += 2;
   }
   found.push(Use { path, name, is_import: false });
