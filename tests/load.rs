@@ -17,6 +17,13 @@ const SOON: Duration = Duration::from_secs(15);
 /// The most memory of the test build, in kB: an optimised one takes a good half of it.
 const MOST_KB: u64 = 500_000;
 
+fn guarded() -> Guarded {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded = guarded.memory("memory/2026-11-19.md", "# Day\n");
+  guarded.start();
+  guarded
+}
+
 /// The most memory that the daemon has had, in kB.
 fn peak_kb(guarded: &Guarded) -> u64 {
   let status = fs::read_to_string(format!("/proc/{}/status", guarded.pid())).unwrap();
@@ -44,8 +51,7 @@ fn assert_ends_soon(guarded: &mut Guarded) {
 
 #[test]
 fn a_small_file_does_not_wait_for_a_large_one_of_tiny_blocks() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
-  guarded.start();
+  let mut guarded = guarded();
   // One that has more blocks than the ledger takes of a file, and one that has as many as it takes.
   for (file, n) in [("memory/2026-11-20.md", 1_000_000), ("memory/2026-11-21.md", 50_000)] {
     Writer::Shell.add(&guarded.path(file), "a\n\n".repeat(n).as_bytes());
@@ -56,8 +62,7 @@ fn a_small_file_does_not_wait_for_a_large_one_of_tiny_blocks() {
 
 #[test]
 fn large_files_do_not_fill_the_memory_of_the_daemon() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
-  guarded.start();
+  let mut guarded = guarded();
   for (file, text) in [
     ("memory/2026-11-20.md", "a\n\n".repeat(1_000_000)),
     ("memory/2026-11-21.md", "- a note of some words about nothing\n".repeat(80_000)),
@@ -73,10 +78,8 @@ fn large_files_do_not_fill_the_memory_of_the_daemon() {
 
 #[test]
 fn a_file_does_not_wait_for_thousands_of_new_ones() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
-  guarded.start();
+  let mut guarded = guarded();
   let dir = guarded.path("memory");
-  fs::create_dir_all(&dir).unwrap();
   for n in 0..3_000 {
     let text = format!("# Note {n}\n\n- a note of some words about {n}\n");
     fs::write(dir.join(format!("note-{n}.md")), text).unwrap();
