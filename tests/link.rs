@@ -93,6 +93,36 @@ fn an_approval_brings_the_refused_text_into_the_file_and_lets_the_next_write_pas
 }
 
 #[test]
+fn a_patch_is_one_question_about_all_files_that_it_names() {
+  let guarded = known("refuse");
+  let patch = |last: &str| {
+    let clean: String = (0..40).fold(String::new(), |text, n| {
+      text + &format!("*** Add File: memory/n{n}.md\n+- Fact {n}.\n")
+    });
+    json!({ "patch": format!("*** Begin Patch\n{clean}{last}*** End Patch") })
+  };
+  let own = guarded.tmp().join("memfw/config/config.toml");
+  let own = format!("*** Add File: {}\n+x\n", own.display());
+  // A name that no file can have neither ends the link nor makes the call wait.
+  let deep = format!("*** Add File: {}\n+x\n", "a/".repeat(200_000));
+  let lines = [
+    check(1, "", &patch("")),
+    check(2, "", &patch(&format!("*** Add File: memory/last.md\n+{}\n", poison(8)))),
+    check(3, "", &patch(&own)),
+    check(4, "", &patch(&deep)),
+    edit(5, "- Bob likes coffee."),
+  ];
+  let replies = replies(&guarded, &lines);
+  let decisions: Vec<&Value> = replies.iter().map(|reply| &reply["decision"]).collect();
+  assert_eq!(decisions, ["allow", "refuse", "refuse", "allow", "allow"], "{replies:?}");
+  assert_eq!(replies[0]["judged"], true);
+  let what = replies[1]["reason"]["what"].as_str().unwrap();
+  assert!(what.contains("memory/last.md"), "{what}");
+  assert_eq!(replies[2]["reason"]["codes"], json!(["own-files"]));
+  assert_eq!(guarded.waiting().len(), 1);
+}
+
+#[test]
 fn no_write_is_refused_where_that_is_not_configured() {
   let guarded = known("quarantine");
   let note = "`link.writes` is `quarantine`: the text is judged after the write";

@@ -67,18 +67,18 @@ export function named(tool: string, params: Fields): string[] {
   return [...new Set(found)];
 }
 
-/** What a call would change, for each file that it names. */
-export function changes(tool: string, params: Fields): { path: string; change: object }[] {
+/** What a call would change. A patch is one change, whatever number of files it names: memfw finds them in it. */
+export function changeOf(tool: string, params: Fields): { path: string; change: object } | undefined {
   const text = (...names: string[]) => names.map((one) => string(params[one])).find((value) => value !== undefined);
+  const [path, ...others] = named(tool, params);
   if (tool === 'apply_patch') {
     const patch = text('input', 'patch');
-    return patch === undefined ? [] : named(tool, params).map((path) => ({ path, change: { patch } }));
+    return patch === undefined ? undefined : { path: others.length === 0 ? (path ?? '') : '', change: { patch } };
   }
-  const [path] = named(tool, params);
-  if (path === undefined) return [];
+  if (path === undefined) return undefined;
   if (tool === 'write') {
     const content = text('content', 'text');
-    return content === undefined ? [] : [{ path, change: { write: content } }];
+    return content === undefined ? undefined : { path, change: { write: content } };
   }
   const given: unknown[] = Array.isArray(params.edits) ? params.edits : [params];
   const edits = given.map(record).map((edit) => ({
@@ -86,7 +86,7 @@ export function changes(tool: string, params: Fields): { path: string; change: o
     new: edit?.newText ?? edit?.new_string ?? edit?.new,
   }));
   const isWhole = edits.every((edit) => typeof edit.old === 'string' && typeof edit.new === 'string');
-  return isWhole ? [{ path, change: { edits } }] : [];
+  return isWhole ? { path, change: { edits } } : undefined;
 }
 
 export default {
@@ -157,12 +157,15 @@ export default {
 
     api.on(
       'before_tool_call',
-      (event, context) =>
-        safely('a call was not checked', () => judged(record(event) ?? {}, record(context) ?? {})),
+      (event, context) => {
+        // One limit for all that is done about a call: OpenClaw blocks a call whose hook takes too long.
+        const until = performance.now() + limit;
+        return safely('a call was not checked', () => judged(record(event) ?? {}, record(context) ?? {}, until));
+      },
       { matcher: WRITERS, priority: 100 },
     );
 
-    const judged = async (event: Fields, context: Fields) => {
+    const judged = async (event: Fields, context: Fields, until: number) => {
       const requester = record(context.requester) ?? {};
       const tool = name(event.toolName) ?? '';
       const params = record(event.params) ?? {};
@@ -170,40 +173,38 @@ export default {
       const run = of.run ?? name(event.runId);
       const known = runs.get(run ?? '');
       const workspace = known?.workspace ?? of.workspace;
+      const files = named(tool, params);
       // Without the child, too: who changes memfw's configuration could switch it off.
-      if (named(tool, params).some((path) => leadsInto(own.own, path, workspace))) {
-        return { block: true, blockReason: OWN_FILES };
-      }
-      for (const { path, change } of changes(tool, params)) {
-        const call = {
-          ...of,
-          tool,
-          path,
-          change,
-          run,
-          workspace,
-          trigger: known?.trigger,
-          channel: name(requester.channel) ?? name(context.channelId),
-          sender: name(requester.senderId),
-          sender_is_owner: flag(requester.senderIsOwner),
-          heard: heard.of(sessionOf(context)),
-        };
-        const reply = await link.ask('check', call, limit);
-        if (reply?.type !== 'verdict' || !reply.reason) continue;
-        if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
-        if (reply.decision === 'ask') {
-          const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
-          return {
-            requireApproval: {
-              title: `Write to ${path}?`.slice(0, MAX_TITLE).toWellFormed(),
-              description: why.slice(0, MAX_DESCRIPTION).toWellFormed(),
-              severity: 'critical',
-              allowedDecisions: ['allow-once', 'deny'],
-            },
-          };
-        }
-      }
-      return undefined;
+      if (leadsInto(own.own, files, workspace)) return { block: true, blockReason: OWN_FILES };
+      const changed = changeOf(tool, params);
+      const left = Math.ceil(until - performance.now());
+      if (!changed || left <= 0) return undefined;
+      const call = {
+        ...of,
+        tool,
+        ...changed,
+        run,
+        workspace,
+        trigger: known?.trigger,
+        channel: name(requester.channel) ?? name(context.channelId),
+        sender: name(requester.senderId),
+        sender_is_owner: flag(requester.senderIsOwner),
+        heard: heard.of(sessionOf(context)),
+      };
+      const reply = await link.ask('check', call, left);
+      if (reply?.type !== 'verdict' || !reply.reason) return undefined;
+      if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
+      if (reply.decision !== 'ask') return undefined;
+      const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
+      const where = files.length === 1 ? files[0]! : `${files.length} files`;
+      return {
+        requireApproval: {
+          title: `Write to ${where}?`.slice(0, MAX_TITLE).toWellFormed(),
+          description: why.slice(0, MAX_DESCRIPTION).toWellFormed(),
+          severity: 'critical',
+          allowedDecisions: ['allow-once', 'deny'],
+        },
+      };
     };
 
     api.on('after_tool_call', (event, context) =>

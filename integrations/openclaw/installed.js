@@ -17,6 +17,9 @@ const VARIABLES = [
 export const OWN_FILES =
   'memfw: this call would change files of memfw itself (own-files). Nothing was written. Only the owner changes memfw: tell the owner what you wanted to do, and do not try it in another way.';
 
+/** Longest path, in characters: beyond what a system opens (4096 bytes), with room for an escaped URL. */
+const MAX_PATH = 3 * 4096;
+
 /** What the installation wrote. */
 export function installed()            {
   const here = path.dirname(fileURLToPath(import.meta.url));
@@ -36,8 +39,17 @@ export function installed()            {
   return { program: string(found?.program) || 'memfw', env, own: [here, ...own] };
 }
 
-/** Whether a path leads into one of these directories, as OpenClaw's tools read a path. */
-export function leadsInto(dirs          , named        , workspace                    )          {
+/** Whether a path that a call names leads into one of these directories, as OpenClaw's tools read a path. */
+export function leadsInto(dirs          , named          , workspace                    )          {
+  const ends = new Set(dirs.flatMap((dir) => [dir, real(dir)]));
+  return named
+    .map((one) => meant(one, workspace))
+    .some((plain) => plain !== undefined && [plain, real(plain)].some((place) => [...ends].some((dir) => isIn(dir, place))));
+}
+
+/** The absolute path that a name in a call means; nothing if it means no file that there can be. */
+function meant(named        , workspace                    )                     {
+  if (named.length > MAX_PATH) return undefined;
   let plain = named
     .replace(/<\/arg_value>>+$/, '')
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
@@ -47,17 +59,12 @@ export function leadsInto(dirs          , named        , workspace              
     try {
       plain = fileURLToPath(plain);
     } catch {
-      return false;
+      return undefined;
     }
   }
   if (plain === '~' || plain.startsWith('~/')) plain = path.join(os.homedir(), plain.slice(1));
-  if (!path.isAbsolute(plain)) {
-    if (workspace === undefined) return false;
-    plain = path.join(workspace, plain);
-  }
-  plain = path.normalize(plain);
-  const places = [plain, real(plain)];
-  return dirs.some((dir) => [dir, real(dir)].some((dir) => places.some((place) => isIn(dir, place))));
+  if (path.isAbsolute(plain)) return path.normalize(plain);
+  return workspace === undefined ? undefined : path.join(workspace, plain);
 }
 
 function isIn(dir        , place        )          {
@@ -69,13 +76,19 @@ function isIn(dir        , place        )          {
 
 /** The path without links, as far as it exists. */
 function real(place        )         {
-  const rest           = [];
-  for (let at = place; ; at = path.dirname(at)) {
+  try {
+    return fs.realpathSync.native(place);
+  } catch {
+    // From the top, so that it takes as many steps as there are directories, not as a name has parts.
+  }
+  const parts = place.split(path.sep).filter((part) => part !== '');
+  let found         = path.sep;
+  for (const [at, part] of parts.entries()) {
     try {
-      return path.join(fs.realpathSync.native(at), ...rest);
+      found = fs.realpathSync.native(path.join(found, part));
     } catch {
-      if (path.dirname(at) === at) return place;
-      rest.unshift(path.basename(at));
+      return path.join(found, ...parts.slice(at));
     }
   }
+  return found;
 }

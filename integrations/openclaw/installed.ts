@@ -17,6 +17,9 @@ const VARIABLES = [
 export const OWN_FILES =
   'memfw: this call would change files of memfw itself (own-files). Nothing was written. Only the owner changes memfw: tell the owner what you wanted to do, and do not try it in another way.';
 
+/** Longest path, in characters: beyond what a system opens (4096 bytes), with room for an escaped URL. */
+const MAX_PATH = 3 * 4096;
+
 export interface Installed {
   /** The program. */
   program: string;
@@ -45,8 +48,17 @@ export function installed(): Installed {
   return { program: string(found?.program) || 'memfw', env, own: [here, ...own] };
 }
 
-/** Whether a path leads into one of these directories, as OpenClaw's tools read a path. */
-export function leadsInto(dirs: string[], named: string, workspace: string | undefined): boolean {
+/** Whether a path that a call names leads into one of these directories, as OpenClaw's tools read a path. */
+export function leadsInto(dirs: string[], named: string[], workspace: string | undefined): boolean {
+  const ends = new Set(dirs.flatMap((dir) => [dir, real(dir)]));
+  return named
+    .map((one) => meant(one, workspace))
+    .some((plain) => plain !== undefined && [plain, real(plain)].some((place) => [...ends].some((dir) => isIn(dir, place))));
+}
+
+/** The absolute path that a name in a call means; nothing if it means no file that there can be. */
+function meant(named: string, workspace: string | undefined): string | undefined {
+  if (named.length > MAX_PATH) return undefined;
   let plain = named
     .replace(/<\/arg_value>>+$/, '')
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
@@ -56,17 +68,12 @@ export function leadsInto(dirs: string[], named: string, workspace: string | und
     try {
       plain = fileURLToPath(plain);
     } catch {
-      return false;
+      return undefined;
     }
   }
   if (plain === '~' || plain.startsWith('~/')) plain = path.join(os.homedir(), plain.slice(1));
-  if (!path.isAbsolute(plain)) {
-    if (workspace === undefined) return false;
-    plain = path.join(workspace, plain);
-  }
-  plain = path.normalize(plain);
-  const places = [plain, real(plain)];
-  return dirs.some((dir) => [dir, real(dir)].some((dir) => places.some((place) => isIn(dir, place))));
+  if (path.isAbsolute(plain)) return path.normalize(plain);
+  return workspace === undefined ? undefined : path.join(workspace, plain);
 }
 
 function isIn(dir: string, place: string): boolean {
@@ -78,13 +85,19 @@ function isIn(dir: string, place: string): boolean {
 
 /** The path without links, as far as it exists. */
 function real(place: string): string {
-  const rest: string[] = [];
-  for (let at = place; ; at = path.dirname(at)) {
+  try {
+    return fs.realpathSync.native(place);
+  } catch {
+    // From the top, so that it takes as many steps as there are directories, not as a name has parts.
+  }
+  const parts = place.split(path.sep).filter((part) => part !== '');
+  let found: string = path.sep;
+  for (const [at, part] of parts.entries()) {
     try {
-      return path.join(fs.realpathSync.native(at), ...rest);
+      found = fs.realpathSync.native(path.join(found, part));
     } catch {
-      if (path.dirname(at) === at) return place;
-      rest.unshift(path.basename(at));
+      return path.join(found, ...parts.slice(at));
     }
   }
+  return found;
 }

@@ -15,10 +15,10 @@ pub(super) mod reads;
 mod reason;
 mod recorder;
 mod runs;
+mod world;
 
 use std::{
   cell::{Cell, OnceCell, RefCell},
-  path::{Path, PathBuf},
   sync::{
     Arc,
     atomic::{AtomicU64, Ordering::SeqCst},
@@ -35,6 +35,7 @@ use reads::Reads;
 use reason::reason_of;
 use recorder::{Entry, Recorder, Sealed};
 use runs::{Amount, Keeping, Runs, run_of};
+use world::World;
 
 use crate::{
   app::{
@@ -46,8 +47,8 @@ use crate::{
   engine::{Engine, EngineError, EventKind, Foreseen, Target},
   files::RealFs,
   link::{
-    Ask, Call, Change, Decision, Files, Outcome, Question, Reply, Session, change::new_lines,
-    limits::MAX_JUDGED_FILE_BYTES, message::Fault, outcome::lossy,
+    Ask, Call, Change, Decision, Outcome, Question, Reply, Session, change::new_lines,
+    message::Fault, outcome::lossy,
   },
   memory::{BlockId, ContentHash},
   os::{Clock as _, LinkLock, SystemClock},
@@ -279,7 +280,7 @@ impl<'c> CallJudge<'c> {
     let id = ask.id;
     let is_late = || ask.is_late(came);
     let unjudged = |note: &str| Ok(Reply::allowed(id, false, Some(note.to_owned())).into());
-    if self.own.has(call) {
+    if self.own.has(call, &is_late) {
       return Ok(own::refusal(id).into());
     }
     let mode = self.mode();
@@ -289,7 +290,7 @@ impl<'c> CallJudge<'c> {
     };
     let named = call.change.as_ref().map(Change::names).unwrap_or_default();
     let is_memory = |named: &str| places.memory_file(call, named).is_some();
-    if !is_memory(&call.path) && !named.into_iter().any(is_memory) {
+    if !is_memory(&call.path) && !named.into_iter().any(|named| is_late() || is_memory(named)) {
       return unjudged("this is no memory file that memfw guards");
     }
     if mode == LinkWrites::Quarantine {
@@ -312,10 +313,14 @@ impl<'c> CallJudge<'c> {
       call,
       places: &places,
       engine: RefCell::new(engine),
+      is_late: &is_late,
       failed: OnceCell::new(),
       is_long: Cell::new(false),
     };
     let outcomes = change.outcomes(&call.path, &world);
+    if is_late() {
+      return Ok(late(id).into());
+    }
     if let Some(error) = world.failed.into_inner() {
       return Err(error.into());
     }
@@ -397,39 +402,4 @@ impl Ask {
 
 fn late(id: u64) -> Reply {
   Reply::failed(Some(id), Fault::Deadline, "the reply came too late")
-}
-
-/// The files that a call can reach.
-struct World<'a> {
-  call: &'a Call,
-  places: &'a Places,
-  engine: RefCell<&'a mut Engine<RealFs>>,
-  /// Why a file could not be read, if that is no fault of the file.
-  failed: OnceCell<EngineError>,
-  /// Whether a file is too long to judge what a call would leave in it.
-  is_long: Cell<bool>,
-}
-
-impl Files for World<'_> {
-  fn place(&self, named: &str) -> Option<PathBuf> {
-    match self.places.memory_file(self.call, named) {
-      Some((root, rel)) => Some(root.join(rel)),
-      None => self.places.place(self.call, named),
-    }
-  }
-
-  fn content(&self, file: &Path) -> Option<Vec<u8>> {
-    let (root, rel) = self.places.below(file)?;
-    match self.engine.borrow_mut().current(&Target::new(&root, &rel)) {
-      Ok(bytes) if bytes.as_ref().is_some_and(|one| one.len() > MAX_JUDGED_FILE_BYTES) => {
-        self.is_long.set(true);
-        None
-      }
-      Ok(bytes) => bytes,
-      Err(error) => {
-        self.failed.set(error).ok();
-        None
-      }
-    }
-  }
 }

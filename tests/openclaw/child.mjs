@@ -173,6 +173,44 @@ try {
     assert.equal(await dead.call({ path: file, content: '' }), undefined, file);
   }
 
+  // A patch is one question, whatever number of files it names.
+  const asked = path.join(dir, 'asked');
+  const checks = child('checks', `
+    if (type === 'check') fs.appendFileSync(${JSON.stringify(asked)}, line + '\\n');
+    if (type === 'hello') greet(id); else refuse(id);`);
+  const many = Array.from({ length: 100 }, (_, n) => `*** Add File: memory/${n}.md\n+x`).join('\n');
+  const whole = started({ program: checks });
+  assert.deepEqual(await whole.call(...patch(many)), { block: true, blockReason: 'no' });
+  const questions = fs.readFileSync(asked, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(questions.map((one) => [one.path, one.change]), [['', { patch: patch(many)[0].input }]]);
+  await whole.call(...patch('*** Add File: memory/1.md'));
+  assert.equal(JSON.parse(fs.readFileSync(asked, 'utf8').trim().split('\n').at(-1)).path, 'memory/1.md');
+  whole.hooks.gateway_stop();
+
+  // The owner is asked about all of it.
+  const asks = child('asks', `
+    if (type === 'hello') greet(id);
+    else say({ id, type: 'verdict', decision: 'ask', reason: { what: 'w', codes: ['c'], text: 'no' } });`);
+  const doubtful = started({ program: asks });
+  for (const [params, title] of [[patch(many), 'Write to 100 files?'], [[write, 'write'], 'Write to MEMORY.md?']]) {
+    assert.equal((await doubtful.call(...params)).requireApproval.title, title);
+  }
+  doubtful.hooks.gateway_stop();
+
+  // The limit is that of the whole call, also where the child says nothing, and names are no way to spend time.
+  const silent = started({ program: child('silent', `if (type === 'hello') greet(id);`), timeoutMs: 200 });
+  const deep = 'a/'.repeat(500_000);
+  for (const params of [
+    patch(many), patch(`*** Add File: ${deep}`), [{ path: deep, content: '' }],
+    patch(Array.from({ length: 300 }, (_, n) => `*** Add File: ${n}/${'a/'.repeat(1500)}`).join('\n')),
+  ]) {
+    const begun = performance.now();
+    assert.equal(await silent.call(...params), undefined);
+    const took = performance.now() - begun;
+    assert.ok(took < 5000, `${took} ms`);
+  }
+  silent.hooks.gateway_stop();
+
   // A hung child: what waits for it is bounded, it is replaced, and the owner is told once.
   const hung = path.join(dir, 'hung');
   const program = child('stops', `

@@ -12,7 +12,7 @@ use crate::{
   app::paths::resolved,
   config::Config,
   files::Shapes,
-  link::{Call, HeardKind},
+  link::{Call, HeardKind, limits::MAX_NAME_BYTES},
   openclaw::observed::{Observed, Pending},
   os::Env,
   provenance::Attribution,
@@ -76,6 +76,10 @@ impl Places {
 
   /// The file that a name in a call means, as OpenClaw's tools understand it (2026.9.6), without links.
   pub fn place(&self, call: &Call, named: &str) -> Option<PathBuf> {
+    // A patch may contain a name of any length; no file has a longer one.
+    if named.len() > MAX_NAME_BYTES {
+      return None;
+    }
     let dir = self.directory(call);
     let named = whole_name(named);
     // A name may begin with `@`, but usually that marks a reference.

@@ -2,7 +2,10 @@
 //! can switch memfw off.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::{
+  iter,
+  path::{Path, PathBuf},
+};
 
 use crate::{
   app::{
@@ -12,7 +15,9 @@ use crate::{
   },
   command::openclaw::plugin_dir,
   config::Config,
-  link::{Call, Decision, Reason, Reply, message::Answer, outcome::lossy},
+  link::{
+    Call, Change, Decision, Reason, Reply, limits::MAX_NAME_BYTES, message::Answer, outcome::lossy,
+  },
 };
 
 /// What the refusal is called: it is no finding about a text.
@@ -38,21 +43,25 @@ impl OwnFiles {
     Self { dirs, home: env.path("HOME"), workspaces: workspaces.to_vec() }
   }
 
-  /// Whether a call would write there.
-  pub(super) fn has(&self, call: &Call) -> bool {
-    self.meant(call).into_iter().map(|path| without_dots(&path)).any(|path| {
-      let real = real(&path);
-      let is_below = |dir: &PathBuf| {
-        let real_dir = self::real(dir);
-        [&path, &real].into_iter().any(|path| path.starts_with(dir) || path.starts_with(&real_dir))
-      };
-      self.dirs.iter().any(is_below)
-    })
+  /// Whether a call would write there, by its path or by a name in its patch. A patch may name many files: who
+  /// does not wait any more is told nothing.
+  pub(super) fn has(&self, call: &Call, is_late: &dyn Fn() -> bool) -> bool {
+    let real_dirs: Vec<PathBuf> = self.dirs.iter().map(|dir| real(dir)).collect();
+    let is_own =
+      |path: &PathBuf| self.dirs.iter().chain(&real_dirs).any(|dir| path.starts_with(dir));
+    let in_patch = call.change.as_ref().map(Change::names).unwrap_or_default();
+    iter::once(call.path.as_str())
+      .chain(in_patch)
+      .filter(|named| named.len() <= MAX_NAME_BYTES)
+      .take_while(|_| !is_late())
+      .flat_map(|named| self.meant(call, named))
+      .map(|path| without_dots(&path))
+      .any(|path| is_own(&path) || is_own(&real(&path)))
   }
 
-  /// The paths that the call may mean, as the tools of an agent read a path.
-  fn meant(&self, call: &Call) -> Vec<PathBuf> {
-    let path = call.path.split("</arg_value>").next().unwrap_or_default();
+  /// The paths that a name in the call may mean, as the tools of an agent read a path.
+  fn meant(&self, call: &Call, named: &str) -> Vec<PathBuf> {
+    let path = named.split("</arg_value>").next().unwrap_or_default();
     let is_blank = |c: char| {
       matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
     };
@@ -141,7 +150,14 @@ mod tests {
       home: Some(home.clone()),
       workspaces: vec![workspace],
     };
-    let has = |path: &str| own.has(&Call { path: path.to_owned(), ..Call::default() });
+    let has = |path: &str| {
+      let patch =
+        Change::Patch(format!("*** Begin Patch\n*** Add File: a\n+x\n*** Add File: {path}\n+x\n"));
+      let by_path = own.has(&Call { path: path.to_owned(), ..Call::default() }, &|| false);
+      let in_patch = own.has(&Call { change: Some(patch), ..Call::default() }, &|| false);
+      assert_eq!(by_path, in_patch, "{path}");
+      by_path
+    };
     let file = config.join("config.toml").display().to_string();
     for path in [
       file.clone(),
