@@ -49,6 +49,21 @@ pub(crate) fn put(state: &Path) {
     .unwrap();
 }
 
+/// Puts the plugin of this memfw there, as OpenClaw would have installed it.
+pub(crate) fn put_plugin(state: &Path) {
+  let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("integrations/openclaw");
+  let to = state.join("extensions/memfw");
+  let skill = "skills/memfw-memory/SKILL.md";
+  fs::create_dir_all(to.join(skill).parent().unwrap()).unwrap();
+  fs::copy(from.join(skill), to.join(skill)).unwrap();
+  for entry in fs::read_dir(&from).unwrap() {
+    let path = entry.unwrap().path();
+    if path.extension().is_some_and(|ending| ending == "js" || ending == "json") {
+      fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+  }
+}
+
 fn database(guarded: &Guarded) -> Connection {
   Connection::open(guarded.tmp().join("state/state/openclaw.sqlite")).unwrap()
 }
@@ -212,4 +227,60 @@ fn a_row_of_unknown_form_is_not_touched() {
   assert_eq!(row(&guarded), before);
   let output = guarded.memfw(&["openclaw", "retrust", "[TMP]/elsewhere.md", "--yes"]);
   assert_eq!(output.status, 2, "{output:?}");
+}
+
+#[test]
+fn what_is_missing_of_an_installed_plugin_is_told() {
+  let guarded = world();
+  let state = guarded.tmp().join("state");
+  put_plugin(&state);
+  let plugin = || status(&guarded)["installations"][0]["plugin"].clone();
+  let missing = json!({
+    "writes": "off", "reads": "missing", "chat": "missing", "notices": "off", "judge": "off",
+  });
+  let expected = json!({
+    "installed": true, "current": true, "running": false, "enabled": true, "writes": "quarantine",
+    "parts": missing,
+  });
+  assert_eq!(plugin(), expected);
+  let said = |args: &[&str]| guarded.memfw(args).stdout;
+  let all = said(&["openclaw", "status"]);
+  let lines = "  plugin      installed, and no `memfw link` runs; it starts with OpenClaw's gateway or the agent's \
+               next run\n  missing     frames around what the agent reads, `/memfw` in chats; the daemon takes \
+               poison out after the write\n";
+  assert!(all.contains(lines), "{all}");
+  let short = said(&["status"]);
+  let line = "  plugin      no `memfw link` runs; missing: frames around what the agent reads, `/memfw` in chats: \
+              memfw openclaw status\n";
+  assert!(short.contains(line), "{short}");
+  let checks = said(&["doctor"]);
+  assert!(checks.contains("plugin         no `memfw link` runs; missing: "), "{checks}");
+
+  // The configuration decides what is asked for, and whether OpenClaw loads it at all.
+  let config = |plugins: Value| {
+    let all = json!({ "plugins": plugins, "commands": { "ownerAllowFrom": ["telegram:42"] } });
+    fs::write(state.join("openclaw.json"), all.to_string()).unwrap();
+  };
+  config(json!({ "entries": { "memfw": { "config": { "reads": false } } } }));
+  let parts = json!({
+    "writes": "off", "reads": "off", "chat": "missing", "notices": "missing", "judge": "off",
+  });
+  assert_eq!(plugin()["parts"], parts);
+  config(json!({ "entries": { "memfw": { "enabled": false } } }));
+  assert_eq!(
+    (&plugin()["enabled"], &plugin()["parts"]["reads"]),
+    (&json!(false), &json!("missing"))
+  );
+  let all = said(&["openclaw", "status"]);
+  assert!(all.contains("OpenClaw does not load it: `plugins.entries.memfw.enabled`"), "{all}");
+  assert!(!all.contains("next run"), "{all}");
+
+  // A file of another memfw.
+  config(json!({}));
+  fs::write(state.join("extensions/memfw/link.js"), "").unwrap();
+  assert_eq!(plugin()["current"], false);
+  assert!(said(&["status"]).contains("of another memfw"));
+  fs::remove_file(state.join("extensions/memfw/openclaw.plugin.json")).unwrap();
+  assert_eq!((&plugin()["installed"], &plugin()["parts"]), (&json!(false), &Value::Null));
+  assert!(!said(&["status"]).contains("  plugin "));
 }

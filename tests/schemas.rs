@@ -4,7 +4,10 @@
 //! is one that nobody documented.
 
 use {
-  crate::support::{Guarded, Output, clean, eventually, poison},
+  crate::{
+    openclaw::put_plugin,
+    support::{Guarded, Output, clean, eventually, poison},
+  },
   serde_json::{Value, json},
   std::{
     collections::{BTreeMap, BTreeSet},
@@ -219,6 +222,9 @@ fn look(checked: &mut Checked) {
   checked.run("restore-list", &["restore", "--list", "--json", "MEMORY.md"]);
   checked.run("restore-diff", &["restore", "--diff", "--json", "MEMORY.md"]);
   checked.run("restore", &["restore", "--yes", "--json", "MEMORY.md"]);
+  checked.run("status", &["status", "--json"]);
+  checked.run("openclaw-status", &["openclaw", "status", "--json"]);
+  put_plugin(&checked.guarded.tmp().join("home/.openclaw"));
   checked.run("status", &["status", "--json"]);
   checked.run("openclaw-status", &["openclaw", "status", "--json"]);
   let skill = checked.guarded.path("skills/weather/SKILL.md");

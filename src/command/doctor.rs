@@ -25,6 +25,7 @@ use crate::{
     lost_ledger::LostLedger,
     paths::{KEY, LEDGER},
   },
+  command::openclaw::PluginState,
   config::EmbeddingProvider,
   detect::model::{Assessor as _, Model},
   engine::event::shown,
@@ -105,6 +106,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   workspaces(context, &mut checks);
   model(&mut checks);
   judge(context, &mut checks);
+  plugins(context, &mut checks);
   mending::notices(context, &mut checks);
   limits(&mut checks);
   let wrong = checks.iter().any(|check| check.health == Health::Wrong);
@@ -252,6 +254,19 @@ fn judge(context: &Context, checks: &mut Vec<Check>) {
       mend(checks, "memfw config set judge.via off");
     }
     None => add(checks, "judge", Health::Fine, standing.line()),
+  }
+}
+
+/// What the plugin inside the agent lacks, where one is installed.
+fn plugins(context: &Context, checks: &mut Vec<Check>) {
+  for (_, state) in PluginState::all(context) {
+    match state.trouble() {
+      Some(why) => {
+        add(checks, "plugin", Health::Note, why);
+        hint(checks, Some(PluginState::COMMAND));
+      }
+      None => add(checks, "plugin", Health::Fine, state.line()),
+    }
   }
 }
 

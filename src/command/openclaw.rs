@@ -4,11 +4,12 @@
 
 pub mod args;
 mod plugin;
+mod plugin_state;
 mod policy;
 mod retrust;
 mod state;
 
-pub(super) use plugin::installed as plugin_dir;
+pub(super) use {plugin::installed as plugin_dir, plugin_state::PluginState};
 
 pub use args::{AgentArgs, AgentStatusArgs, InstallArgs, NAME, RetrustArgs, UninstallArgs};
 

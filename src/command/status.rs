@@ -3,6 +3,7 @@
 
 mod head;
 mod losses;
+mod plugins;
 mod short;
 mod skills;
 pub(super) mod wait;
@@ -177,6 +178,7 @@ pub(super) struct StatusReport {
   reading: Reading,
   judge: JudgeReport,
   skills: skills::SkillCounts,
+  plugins: plugins::Plugins,
 }
 
 impl StatusReport {
@@ -212,6 +214,7 @@ impl StatusReport {
       reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
       judge: JudgeReport::find(&context.config().unwrap_or_default().config, ledger)?,
       skills: ledger.map(skills::SkillCounts::find).transpose()?.unwrap_or_default(),
+      plugins: plugins::Plugins::find(context),
     };
     if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
       report.wakeups.clone_from(&health.wakeups);
@@ -282,6 +285,7 @@ impl StatusReport {
       "gate": gate,
       "judge": self.judge.to_json(),
       "skills": self.skills.to_json(),
+      "plugins": self.plugins.to_json(),
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "dropped": self.dropped.iter().map(Dropped::to_json).collect::<Vec<_>>(),
@@ -336,6 +340,9 @@ impl StatusReport {
     out.line(&format!("  judge       {}", self.judge.line()))?;
     if let Some(line) = self.skills.line() {
       out.line(&format!("  skills      {}", out.paint(Style::Yellow, &line)))?;
+    }
+    for line in self.plugins.lines() {
+      out.line(&format!("  plugin      {}", out.paint(Style::Yellow, &terminal(line))))?;
     }
     for (file, why) in &self.unguarded {
       out.line(&format!(

@@ -18,6 +18,7 @@ pub mod layout;
 pub mod ledger;
 pub mod ledger_row;
 pub mod observed;
+pub mod plugin_settings;
 pub mod settings;
 pub mod skills;
 pub mod transcript;

@@ -12,7 +12,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::args::{InstallArgs, UninstallArgs};
+use super::{
+  args::{InstallArgs, UninstallArgs},
+  plugin_state::PluginState,
+};
 use crate::{
   app::{
     agent::{self, installations, program},
@@ -23,7 +26,7 @@ use crate::{
   engine::event::shown,
   memory::ContentHash,
   openclaw::Installation,
-  os::{LinkLock, paths, subprocess},
+  os::{paths, subprocess},
   terminal::{
     escape::terminal,
     failure::{Failure, unavailable},
@@ -31,9 +34,9 @@ use crate::{
 };
 
 /// The id of the plugin.
-const ID: &str = "memfw";
+pub(super) const ID: &str = "memfw";
 /// Its files.
-const FILES: &[(&str, &str)] = &[
+pub(super) const FILES: &[(&str, &str)] = &[
   ("package.json", include_str!("../../../integrations/openclaw/package.json")),
   ("openclaw.plugin.json", include_str!("../../../integrations/openclaw/openclaw.plugin.json")),
   ("index.js", include_str!("../../../integrations/openclaw/index.js")),
@@ -61,72 +64,8 @@ const BEFORE: &str = "openclaw-config.before";
 const AFTER: &str = "openclaw-config.after";
 /// Largest configuration of OpenClaw that is kept, in bytes.
 const MAX_CONFIG: u64 = 16 << 20;
-/// Largest file of an installed plugin that is read, in bytes.
-const MAX_FILE: u64 = 1 << 20;
 /// How long OpenClaw may take: it needs some 15 s on two idle cores, and minutes on busy ones (measured).
 const LIMIT: Duration = Duration::from_mins(10);
-
-/// What an installation of OpenClaw has of the plugin.
-pub(super) struct PluginState {
-  /// Whether it is installed.
-  pub(super) is_installed: bool,
-  /// Whether its files are those of this program.
-  is_current: bool,
-  /// Whether a child of it runs.
-  is_running: bool,
-  mode: LinkWrites,
-}
-
-impl PluginState {
-  pub(super) fn of(context: &Context, one: &Installation) -> Self {
-    let dir = installed(one);
-    let read = |name: &str| paths::read_own(&dir.join(name), MAX_FILE).ok().flatten();
-    let is_same = |(name, text): &(&str, &str)| read(name).as_deref() == Some(text.as_bytes());
-    let data = context.home().map(|home| home.data);
-    Self {
-      is_installed: read("openclaw.plugin.json").is_some(),
-      is_current: FILES.iter().all(is_same),
-      is_running: data.is_ok_and(|data| LinkLock::is_held(&data)),
-      mode: context.config().map_or(LinkWrites::Quarantine, |found| found.config.link_writes),
-    }
-  }
-
-  /// Whether it is installed and protects less than it could.
-  pub(super) fn is_troubled(&self) -> bool {
-    let is_missed = self.mode != LinkWrites::Quarantine && !self.is_running;
-    self.is_installed && (!self.is_current || is_missed)
-  }
-
-  pub(super) fn to_json(&self) -> serde_json::Value {
-    json!({
-      "installed": self.is_installed,
-      "current": self.is_installed.then_some(self.is_current),
-      "running": self.is_installed.then_some(self.is_running),
-      "writes": self.mode.as_str(),
-    })
-  }
-
-  /// One line for people.
-  pub(super) fn line(&self) -> String {
-    if !self.is_installed {
-      return "not installed: no write is refused; memfw openclaw install".to_owned();
-    }
-    if !self.is_current {
-      return "of another memfw: install it again with `memfw openclaw install`".to_owned();
-    }
-    let mode = match self.mode {
-      LinkWrites::Quarantine => "`link.writes` is `quarantine`: no write is refused",
-      LinkWrites::Refuse => "poisoned writes are refused",
-      LinkWrites::Ask => "the owner is asked about poisoned writes",
-    };
-    if self.is_running {
-      return format!("installed and running; {mode}");
-    }
-    "installed, and no `memfw link` runs: no write is refused, and poison is taken out after the write; it \
-     starts with the agent's next run"
-      .to_owned()
-  }
-}
 
 /// Where an installation of OpenClaw keeps the plugin.
 pub(in crate::command) fn installed(one: &Installation) -> PathBuf {

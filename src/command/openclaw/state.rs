@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{AgentStatusArgs, plugin::PluginState};
+use super::{AgentStatusArgs, plugin_state::PluginState};
 use crate::{
   app::{
     agent::{installations, program},
@@ -161,6 +161,9 @@ impl<'i> StateReport<'i> {
     let database = if database.is_empty() { "none".to_owned() } else { database.join(", ") };
     out.line(&format!("  database    {}", terminal(database)))?;
     out.line(&format!("  plugin      {}", self.plugin.line()))?;
+    if let Some(missing) = self.plugin.missing_line() {
+      out.line(&format!("  missing     {}", out.paint(Style::Yellow, &missing)))?;
+    }
     for agent in &self.agents {
       agent.print(context)?;
     }
