@@ -135,10 +135,41 @@ fn no_write_is_refused_where_that_is_not_configured() {
 #[test]
 fn the_owner_is_asked_where_that_is_configured() {
   let guarded = known("ask");
-  let replies = replies(&guarded, &[edit(1, &poison(5))]);
-  assert_eq!(replies[0]["decision"], "ask");
-  assert_eq!(replies[0]["reason"]["items"], json!([]));
+  let resolved = |id: u64, check: u64, decision: &str| json!({ "id": id, "type": "resolved", "check": check, "decision": decision });
+  let lines = [
+    edit(1, &poison(5)),
+    resolved(2, 1, "deny"),
+    resolved(3, 1, "deny"),
+    edit(4, "- Bob likes coffee."),
+    resolved(5, 4, "allow-once"),
+    edit(6, &poison(6)),
+  ];
+  let replies = replies(&guarded, &lines);
+  for at in [0, 5] {
+    assert_eq!(replies[at]["decision"], "ask");
+    assert_eq!(replies[at]["reason"]["items"], json!([]));
+  }
+  let noted = |id: u64, known: bool| json!({ "id": id, "type": "noted", "known": known });
+  assert_eq!(
+    [&replies[1], &replies[2], &replies[4]],
+    [&noted(2, true), &noted(3, false), &noted(5, false)]
+  );
   assert_eq!(guarded.waiting().len(), 0, "nothing waits while the owner is asked");
+  // Each question and each answer is on record, without a word of the text.
+  let events = |kind: &str| -> Vec<Value> {
+    serde_json::from_str(&guarded.memfw(&["audit", "--json", "--event", kind]).stdout).unwrap()
+  };
+  let asked = events("owner-asked");
+  assert_eq!(asked.len(), 2, "{asked:?}");
+  assert!(
+    asked
+      .iter()
+      .all(|one| one["codes"] != json!([]) && one["file"].as_str().unwrap().ends_with("MEMORY.md"))
+  );
+  let answered = events("owner-answered");
+  let details: Vec<&str> = answered.iter().map(|one| one["detail"].as_str().unwrap()).collect();
+  assert_eq!(details, ["the write was denied"]);
+  assert!(!format!("{asked:?}{answered:?}").contains(&needle(5)));
 }
 
 #[test]

@@ -203,6 +203,10 @@ export default {
           description: why.slice(0, MAX_DESCRIPTION).toWellFormed(),
           severity: 'critical',
           allowedDecisions: ['allow-once', 'deny'],
+          // For the audit alone: OpenClaw has carried the answer out.
+          onResolution: (decision: unknown) => {
+            void safely('memfw was not told of an answer', () => link.tell('resolved', { check: reply.id, decision }));
+          },
         },
       };
     };

@@ -7,6 +7,7 @@
 //! (`recorder`).
 #![forbid(unsafe_code)]
 
+mod asked;
 mod chat;
 mod input;
 mod news;
@@ -28,6 +29,7 @@ use std::{
 
 use clap::Args as ClapArgs;
 
+use asked::Asked;
 use chat::Chats;
 use input::chunks;
 use own::OwnFiles;
@@ -44,11 +46,13 @@ use crate::{
     exit::Status,
   },
   config::{Config, LinkWrites},
-  engine::{Engine, EngineError, EventKind, Foreseen, Target},
+  engine::{Engine, EngineError, Event, EventKind, Foreseen, Target},
   files::RealFs,
   link::{
-    Ask, Call, Change, Decision, Outcome, Question, Reply, Session, change::new_lines,
-    message::Fault, outcome::lossy,
+    Ask, Call, Change, Decision, Outcome, Question, Reply, Session,
+    change::new_lines,
+    message::{Answer, Fault},
+    outcome::lossy,
   },
   memory::{BlockId, ContentHash},
   os::{Clock as _, LinkLock, SystemClock},
@@ -107,20 +111,25 @@ pub fn run(context: &Context, _args: &LinkArgs) -> Result<Status, Failure> {
   ended
 }
 
-/// A reply, and the write that it stops.
+/// A reply, and what follows from it.
 struct Verdict {
   reply: Reply,
+  /// The write that it stops.
   stopped: Option<Stopped>,
+  /// What is recorded in any case.
+  event: Option<Event>,
 }
 
 impl From<Reply> for Verdict {
   fn from(reply: Reply) -> Self {
-    Self { reply, stopped: None }
+    Self { reply, stopped: None, event: None }
   }
 }
 
 /// A poisoned write that does not happen if the reply comes in time.
 struct Stopped {
+  /// The id of the request.
+  check: u64,
   target: Target,
   foreseen: Foreseen,
   run: String,
@@ -144,6 +153,7 @@ struct CallJudge<'c> {
   reads: Reads,
   own: OwnFiles,
   runs: Runs,
+  asked: Asked,
   /// When the plugin stops waiting for the current verdict, in microseconds on the monotonic clock.
   until: Arc<AtomicU64>,
 }
@@ -164,6 +174,7 @@ impl<'c> CallJudge<'c> {
       reads: Reads::default(),
       own,
       runs: Runs::default(),
+      asked: Asked::default(),
       until: Arc::new(AtomicU64::new(u64::MAX)),
     }
   }
@@ -215,6 +226,11 @@ impl<'c> CallJudge<'c> {
         .recall(ask.id, recall)
         .map(|reply| if ask.is_late(came) { late(ask.id) } else { reply }.into()),
       Question::Inject(inject) => Ok(self.inject(ask.id, inject).into()),
+      Question::Resolved(resolved) => {
+        let event = self.asked.end(*resolved);
+        let body = Answer::Noted { known: event.is_some() };
+        Ok(Verdict { reply: Reply { id: Some(ask.id), body }, stopped: None, event })
+      }
       Question::Chat(_) | Question::News => {
         Ok(Reply::failed(Some(ask.id), Fault::Unavailable, "this is no chat").into())
       }
@@ -228,7 +244,7 @@ impl<'c> CallJudge<'c> {
 
   /// Gives the plugin the reply, and then has recorded what follows from it.
   fn tell(&mut self, verdict: Verdict, chats: &Chats, recorder: &Recorder) -> Result<(), Failure> {
-    let Verdict { mut reply, stopped } = verdict;
+    let Verdict { mut reply, stopped, event } = verdict;
     let mut is_in_time = true;
     if let Some(one) = &stopped {
       let margin = MARGIN.min(one.until.saturating_sub(one.came) / 10);
@@ -244,6 +260,9 @@ impl<'c> CallJudge<'c> {
         recorder.take(entry);
       }
     }
+    if let Some(event) = event {
+      recorder.take(Entry::Told(event));
+    }
     let reads = self.take_reads();
     if !reads.is_empty() {
       recorder.take(Entry::Reads(reads));
@@ -253,14 +272,16 @@ impl<'c> CallJudge<'c> {
 
   /// What is recorded of a poisoned write: that it was refused, or that the plugin has let it through.
   fn entry(&mut self, stopped: Stopped, is_refused: bool) -> Option<Entry> {
-    let Stopped { target, foreseen, run, text, keeping, ids, came, .. } = stopped;
+    let Stopped { check, target, foreseen, run, text, keeping, ids, came, .. } = stopped;
     let path = target.path();
     if !is_refused {
       let event = foreseen.event(EventKind::LetThrough, &path);
       let why = "the verdict came too late, so the daemon judges the file after the write";
       return self.runs.passed(&run, text).then(|| Entry::Told(event.detail(why)));
     }
-    let keeping = keeping?;
+    let Some(keeping) = keeping else {
+      return Some(Entry::Told(self.asked.begin(check, &foreseen, &path)));
+    };
     self.runs.refused(&run);
     match keeping {
       Keeping::New => {
@@ -371,7 +392,8 @@ impl<'c> CallJudge<'c> {
     let until = ask.until(came);
     Ok(Verdict {
       reply: Reply::stopped(id, decision, reason),
-      stopped: Some(Stopped { target, foreseen, run, text, keeping, ids, came, until }),
+      stopped: Some(Stopped { check: id, target, foreseen, run, text, keeping, ids, came, until }),
+      event: None,
     })
   }
 }

@@ -34,6 +34,8 @@ pub enum Body {
   Recall(Box<Recall>),
   /// Says which run got the texts of earlier requests.
   Inject(Box<Inject>),
+  /// Says how the owner answered the question that followed from a check.
+  Resolved(Resolved),
   /// What a person asks in a chat.
   Chat(Box<Chat>),
   /// Asks what the owner is to be told.
@@ -80,6 +82,36 @@ pub struct Call {
   pub trigger: Option<String>,
   /// What came into the run so far, oldest first.
   pub heard: Vec<Heard>,
+}
+
+/// How the owner answered the question that followed from a check.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Resolved {
+  /// The id of the check.
+  pub check: u64,
+  /// The answer.
+  pub decision: OwnerAnswer,
+}
+
+/// The answers, as the agent names them.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnerAnswer {
+  /// This write may happen.
+  AllowOnce,
+  /// It may happen, and so may others like it.
+  AllowAlways,
+  /// It may not.
+  Deny,
+  /// Nobody answered in time.
+  Timeout,
+  /// The run ended first.
+  Cancelled,
+  /// Something that this memfw does not know.
+  #[default]
+  #[serde(other)]
+  Unknown,
 }
 
 /// The kinds of material.
@@ -166,6 +198,11 @@ pub enum Answer {
   Injected {
     /// How many entries.
     entries: u64,
+  },
+  /// The answer of the owner is on record.
+  Noted {
+    /// Whether memfw knows the check.
+    known: bool,
   },
   /// What a person is told in a chat.
   Told(Told),

@@ -10,7 +10,7 @@ use super::{
     DEADLINE_MS, MAX_CHAT_DEADLINE_MS, MAX_DEADLINE_MS, MAX_HEARD, MAX_LINE_BYTES, MAX_NAME_BYTES,
     MAX_PASSAGE_BYTES, VERSION,
   },
-  message::{Answer, Body, Call, Fault, Heard, Reply, Request},
+  message::{Answer, Body, Call, Fault, Heard, Reply, Request, Resolved},
   recall::{Inject, Recall},
 };
 
@@ -44,6 +44,8 @@ pub enum Question {
   Recall(Box<Recall>),
   /// Which run got it.
   Inject(Box<Inject>),
+  /// How the owner answered the question that followed from a check.
+  Resolved(Resolved),
   /// What a person asks in a chat.
   Chat(Box<Chat>),
   /// What the owner is to be told.
@@ -58,7 +60,7 @@ impl Question {
       Self::Recall(recall) => recall.over_limit(),
       Self::Inject(inject) => inject.over_limit(),
       Self::Chat(chat) => chat.over_limit(),
-      Self::News => None,
+      Self::Resolved(_) | Self::News => None,
     }
   }
 
@@ -66,7 +68,7 @@ impl Question {
   const fn max_deadline_ms(&self) -> u32 {
     match self {
       Self::Chat(_) | Self::News => MAX_CHAT_DEADLINE_MS,
-      Self::Check(_) | Self::Recall(_) | Self::Inject(_) => MAX_DEADLINE_MS,
+      Self::Check(_) | Self::Recall(_) | Self::Inject(_) | Self::Resolved(_) => MAX_DEADLINE_MS,
     }
   }
 }
@@ -122,6 +124,9 @@ impl Session {
       Body::Check(call) => ask(request.id, request.deadline_ms, Question::Check(call)),
       Body::Recall(recall) => ask(request.id, request.deadline_ms, Question::Recall(recall)),
       Body::Inject(inject) => ask(request.id, request.deadline_ms, Question::Inject(inject)),
+      Body::Resolved(resolved) => {
+        ask(request.id, request.deadline_ms, Question::Resolved(resolved))
+      }
       Body::Chat(chat) => ask(request.id, request.deadline_ms, Question::Chat(chat)),
       Body::News => ask(request.id, request.deadline_ms, Question::News),
     }
@@ -177,6 +182,7 @@ mod tests {
   use crate::link::{
     Change, HeardKind,
     limits::{MAX_TEXT_BYTES, MAX_TEXTS},
+    message::OwnerAnswer,
     recall::Wanted,
   };
 
@@ -242,6 +248,19 @@ mod tests {
     }
     let inject = json!({ "id": 6, "type": "inject", "recalls": vec![1; MAX_TEXTS + 1] });
     assert_eq!(fault(&mut greeted(), &line(&inject)), (Some(6), Fault::TooLarge));
+  }
+
+  #[test]
+  fn the_answer_of_an_owner_is_read() {
+    for (decision, expected) in [
+      (json!("allow-once"), OwnerAnswer::AllowOnce),
+      (json!("deny"), OwnerAnswer::Deny),
+      (json!("perhaps"), OwnerAnswer::Unknown),
+    ] {
+      let line = line(&json!({ "id": 9, "type": "resolved", "check": 4, "decision": decision }));
+      let ask = greeted().read(&line).unwrap();
+      assert_eq!(ask.what, Question::Resolved(Resolved { check: 4, decision: expected }));
+    }
   }
 
   #[test]

@@ -53,6 +53,12 @@ pub enum EventKind {
   /// A plugin got the verdict on a poisoned write too late to refuse it.
   #[strum(message = "poisoned write not refused in time")]
   LetThrough,
+  /// The agent framework asks the owner before a poisoned write.
+  #[strum(message = "owner asked before a poisoned write")]
+  OwnerAsked,
+  /// The owner answered, or did not in time.
+  #[strum(message = "answer of the owner about a poisoned write")]
+  OwnerAnswered,
   /// The placeholder of approved text returned with an older version, and the text was restored again.
   #[strum(message = "approved text restored once more")]
   BroughtBack,

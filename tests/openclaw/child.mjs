@@ -189,11 +189,19 @@ try {
 
   // The owner is asked about all of it.
   const asks = child('asks', `
+    fs.appendFileSync(${JSON.stringify(asked)}, line + '\\n');
     if (type === 'hello') greet(id);
-    else say({ id, type: 'verdict', decision: 'ask', reason: { what: 'w', codes: ['c'], text: 'no' } });`);
+    else if (type === 'check') say({ id, type: 'verdict', decision: 'ask', reason: { what: 'w', codes: ['c'], text: 'no' } });`);
   const doubtful = started({ program: asks });
   for (const [params, title] of [[patch(many), 'Write to 100 files?'], [[write, 'write'], 'Write to MEMORY.md?']]) {
-    assert.equal((await doubtful.call(...params)).requireApproval.title, title);
+    const { requireApproval } = await doubtful.call(...params);
+    assert.equal(requireApproval.title, title);
+    // The answer is told, for the audit.
+    const last = () => JSON.parse(fs.readFileSync(asked, 'utf8').trim().split('\n').at(-1));
+    const check = last().id;
+    requireApproval.onResolution('deny');
+    await until('answer', () => last().type === 'resolved');
+    assert.deepEqual([last().check, last().decision], [check, 'deny']);
   }
   doubtful.hooks.gateway_stop();
 

@@ -85,7 +85,9 @@ impl Chats {
         return Ok(Some(Reply::failed(Some(id), Fault::NotOwner, "only the owner may ask that")));
       }
       Question::Chat(_) | Question::News => {}
-      Question::Check(_) | Question::Recall(_) | Question::Inject(_) => return Err(ask),
+      Question::Check(_) | Question::Recall(_) | Question::Inject(_) | Question::Resolved(_) => {
+        return Err(ask);
+      }
     }
     let busy = || Some(Reply::failed(Some(id), Fault::Unavailable, "memfw is busy"));
     let Some((due, _)) = self.thread() else { return Ok(busy()) };
@@ -144,7 +146,9 @@ fn answer_all(context: &Context, turn: &Mutex<()>, due: &Receiver<Due>) {
         Ok(news) => Reply { id, body: Answer::News(news) },
         Err(failure) => Reply::failed(id, Fault::Unavailable, failure.error),
       },
-      Question::Check(_) | Question::Recall(_) | Question::Inject(_) => continue,
+      Question::Check(_) | Question::Recall(_) | Question::Inject(_) | Question::Resolved(_) => {
+        continue;
+      }
     };
     let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     if context.out.json_line(&reply).is_err() {
