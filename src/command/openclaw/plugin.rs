@@ -51,6 +51,18 @@ pub(super) const FILES: &[(&str, &str)] = &[
   ("reads.js", include_str!("../../../integrations/openclaw/reads.js")),
   (SKILL, include_str!("../../../integrations/openclaw/skills/memfw-memory/SKILL.md")),
 ];
+/// What the owner accepts; `{}` stands for this program. docs/openclaw.md has the same list.
+const CONSENT: &[&str] = &[
+  "sees each call of a tool and its answer, and who asked for the run; keeps that in memory, and gives it to memfw only",
+  "may refuse calls of `write`, `edit` and `apply_patch`, or have OpenClaw ask you",
+  "refuses calls of these tools that would change memfw itself",
+  "hands memory to the model by trust, at a start and from OpenClaw's memory tools, and explains that in one line of the system prompt",
+  "starts one program, without a shell: {}, as `memfw link` while OpenClaw runs, and as `memfw judge next` and `memfw judge answer` after a call of the model and when a gateway starts",
+  "if `judge.via` is `queue`, has OpenClaw's model answer the questions of memfw's judge: a new entry, its source and your request, with secrets masked, go to the provider of that model, at your cost",
+  "answers the command `/memfw` in a chat, to you alone and past the model",
+  "sends a notice of what was taken out or held, without its words, to your own chat on Telegram, if OpenClaw's configuration names one",
+  "brings one skill, which tells the agent what memfw's comments and frames mean",
+];
 /// What tells the agent about memfw.
 const SKILL: &str = "skills/memfw-memory/SKILL.md";
 /// The file of the plugin that names this program.
@@ -92,16 +104,11 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
   let out = &context.out;
   if !args.accept_capabilities {
     out.line("OpenClaw asks you to accept what a plugin may do. This one")?;
-    out.line("  sees each call of a tool and its answer, and keeps them in memory only")?;
-    out
-      .line("  may refuse calls of `write`, `edit` and `apply_patch`, or have OpenClaw ask you")?;
-    out.line("  refuses calls of these tools that would change memfw itself")?;
-    out
-      .line("  hands memory to the model by trust: at a start, and from OpenClaw's memory tools")?;
-    out.line(&format!("  starts one program: {} link", terminal(shown(&own))))?;
-    out.line("  answers the command `/memfw` in a chat, to you alone and past the model")?;
-    out.line("  brings one skill, which tells the agent what memfw's comments and frames mean")?;
+    for words in CONSENT {
+      out.line(&format!("  {}", words.replace("{}", &terminal(shown(&own)))))?;
+    }
     out.line("It declares no tool, channel, provider or server, and reads no conversation.")?;
+    out.line("`plugins.entries.memfw.config` in OpenClaw's configuration switches reads, notices and judge off.")?;
     out.line(
       "OpenClaw also warns that the plugin comes from a local folder, which nobody has reviewed.",
     )?;
@@ -228,4 +235,43 @@ fn make_dir(dir: &Path) -> Result<(), Failure> {
 #[expect(clippy::disallowed_methods, reason = "a file of memfw in its own directory")]
 fn remove(path: &Path) {
   std::fs::remove_file(path).ok();
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn the_page_about_the_plugin_says_what_the_owner_accepts() {
+    let page = include_str!("../../../docs/openclaw.md");
+    for words in CONSENT {
+      let line = format!("\n- {}\n", words.replace("{}", "memfw"));
+      assert!(page.contains(&line), "docs/openclaw.md does not say: {line}");
+    }
+  }
+
+  /// What the plugin starts, sends and asks is what `CONSENT` says.
+  #[test]
+  fn the_plugin_does_no_more_than_the_owner_accepts() {
+    let found = |words: &str| {
+      let hits = |(name, text): &(&'static str, &'static str)| {
+        // The skill names commands.
+        let n = if *name == SKILL { 0 } else { text.matches(words).count() };
+        vec![*name; n]
+      };
+      FILES.iter().flat_map(hits).collect::<Vec<&str>>()
+    };
+    assert_eq!(found("spawn("), ["link.js", "judge.js"]);
+    assert_eq!(found("spawn(this.program, ['link'],"), ["link.js"]);
+    assert_eq!(found("this.run(["), ["judge.js", "judge.js"]);
+    assert_eq!(
+      (found("this.run(['judge', 'next'"), found("this.run(['judge', 'answer'")),
+      (vec!["judge.js"], vec!["judge.js"])
+    );
+    for words in ["execSync", "execFile", "fork(", "fetch(", "node:http", "node:net", "createServer"] {
+      assert_eq!(found(words), [""; 0], "{words}");
+    }
+    assert_eq!(found("llm?.complete"), ["index.js"]);
+    assert_eq!(found("await sendDurableMessageBatch("), ["notices.js"]);
+  }
 }
