@@ -7,7 +7,10 @@ use {
   serde_json::{Value, json},
   std::{
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::symlink},
+    os::unix::{
+      ffi::OsStrExt as _,
+      fs::{PermissionsExt as _, symlink},
+    },
     path::Path,
   },
 };
@@ -283,4 +286,92 @@ fn what_is_missing_of_an_installed_plugin_is_told() {
   fs::remove_file(state.join("extensions/memfw/openclaw.plugin.json")).unwrap();
   assert_eq!((&plugin()["installed"], &plugin()["parts"]), (&json!(false), &Value::Null));
   assert!(!said(&["status"]).contains("  plugin "));
+}
+
+/// Installs and removes a plugin like OpenClaw, and writes its configuration again each time.
+const INSTALLER: &str = r#"#!/bin/sh
+dir="$HOME/.openclaw"
+if [ "$1" = --profile ]; then
+  dir="$dir-$2"
+  shift 2
+fi
+case $2 in
+  install) mkdir -p "$dir/extensions" && cp -r "$3" "$dir/extensions/memfw" ;;
+  uninstall) rm -r "$dir/extensions/memfw" ;;
+esac
+echo "{ after: '$2' }" >"$dir/openclaw.json"
+"#;
+
+#[test]
+fn the_plugin_goes_into_the_openclaw_that_is_named() {
+  let guarded = Guarded::new("[agent]\nprofiles = [\"work\"]\nprogram = \"[TMP]/installer\"\n");
+  let installer = guarded.tmp().join("installer");
+  fs::write(&installer, INSTALLER).unwrap();
+  fs::set_permissions(&installer, fs::Permissions::from_mode(0o755)).unwrap();
+  let state = |name: &str| guarded.tmp().join("home").join(name);
+  let both = [".openclaw", ".openclaw-work"];
+  let config = |name: &str| fs::read_to_string(state(name).join("openclaw.json")).unwrap();
+  for name in both {
+    fs::create_dir_all(state(name)).unwrap();
+    fs::write(state(name).join("openclaw.json"), format!("{{ before: '{name}' }}")).unwrap();
+  }
+  let has = |name: &str| state(name).join("extensions/memfw/index.js").exists();
+  let run = |args: &[&str]| {
+    let output = guarded.memfw(&[&["openclaw"], args].concat());
+    assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{args:?}: {}", output.stdout);
+    output.stdout
+  };
+
+  // Without a name it is the first one, and the other one is named.
+  let said = run(&["install", "--accept-capabilities"]);
+  let lines =
+    "OpenClaw in [TMP]/home/.openclaw\n  another is in [TMP]/home/.openclaw-work: --profile work\n";
+  assert!(said.starts_with(lines), "{said}");
+  assert_eq!(both.map(has), [true, false]);
+  let said = run(&["install", "--accept-capabilities", "--profile", "work"]);
+  assert!(said.starts_with("OpenClaw in [TMP]/home/.openclaw-work\ninstalled"), "{said}");
+  assert_eq!(both.map(has), [true, true]);
+
+  let installations = |args: &[&str]| -> Vec<Value> {
+    let output = guarded.memfw(&[&["openclaw", "status", "--json"], args].concat());
+    serde_json::from_str::<Value>(&output.stdout).unwrap()["installations"]
+      .as_array()
+      .unwrap()
+      .clone()
+  };
+  let profiles = |args: &[&str]| -> Vec<Value> {
+    installations(args).iter().map(|one| one["profile"].clone()).collect()
+  };
+  assert_eq!(profiles(&[]), [Value::Null, json!("work")]);
+  assert_eq!(profiles(&["--profile", "work"]), [json!("work")]);
+  assert_eq!(profiles(&["--profile", "default"]), [Value::Null]);
+  let lines = guarded.memfw(&["status"]).stdout;
+  for name in both {
+    assert!(
+      lines.contains(&format!("  plugin      in [TMP]/home/{name}: no `memfw link` runs; ")),
+      "{lines}"
+    );
+  }
+
+  // Each gets its own configuration back.
+  let said = run(&["uninstall", "--profile", "work"]);
+  assert!(said.contains("as it was before the installation"), "{said}");
+  assert_eq!(
+    (both.map(has), config(".openclaw-work")),
+    ([true, false], "{ before: '.openclaw-work' }".to_owned())
+  );
+  let said = run(&["uninstall"]);
+  assert!(said.contains("as it was before the installation"), "{said}");
+  assert_eq!(
+    (both.map(has), config(".openclaw")),
+    ([false, false], "{ before: '.openclaw' }".to_owned())
+  );
+
+  for (name, why) in
+    [("home", "guards no OpenClaw of the profile `home`"), ("../x", "is not a profile name")]
+  {
+    let output = guarded.memfw(&["openclaw", "uninstall", "--profile", name]);
+    assert_eq!(output.status, 2);
+    assert!(output.stderr.contains(why), "{}", output.stderr);
+  }
 }

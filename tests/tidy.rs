@@ -79,6 +79,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/app/agent/service.rs", "what a service beside it has to know of it"),
   ("src/command/openclaw.rs", "the command about it"),
   ("src/command/openclaw/args.rs", "the command about it"),
+  ("src/command/openclaw/choice.rs", "the command about it"),
   ("src/command/openclaw/plugin.rs", "the command about it"),
   ("src/command/openclaw/plugin_state.rs", "the command about it"),
   ("src/command/openclaw/policy.rs", "the command about it"),

@@ -39,6 +39,11 @@ pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
   Installation::discover(&surroundings(env), &config.agent_profiles)
 }
 
+/// The state directory of a profile of OpenClaw; `None` if this is no name of a profile.
+pub fn profile_dir(env: &Env, profile: &str) -> Option<PathBuf> {
+  surroundings(env).of_profile(profile)?.state_dir
+}
+
 /// The variables that OpenClaw reads.
 fn surroundings(env: &Env) -> OpenClawEnv {
   OpenClawEnv {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod choice;
 mod plugin;
 mod plugin_state;
 mod policy;

@@ -39,6 +39,10 @@ pub enum AgentCommand {
 /// `memfw openclaw status`
 #[derive(Clone, Debug, Args)]
 pub struct AgentStatusArgs {
+  /// The OpenClaw of this profile, one of `agent.profiles`; `default` is the one without a profile
+  #[arg(long, value_name = "NAME")]
+  pub profile: Option<String>,
+
   /// Print JSON
   #[arg(long)]
   pub json: bool,
@@ -53,6 +57,10 @@ pub struct InstallArgs {
   /// Accept what the plugin may do
   #[arg(long)]
   pub accept_capabilities: bool,
+
+  /// The OpenClaw of this profile, one of `agent.profiles`; `default` is the one without a profile
+  #[arg(long, value_name = "NAME")]
+  pub profile: Option<String>,
 }
 
 /// `memfw openclaw uninstall`
@@ -60,7 +68,11 @@ pub struct InstallArgs {
 /// Has OpenClaw remove the plugin. If nothing has changed OpenClaw's configuration since the installation, that
 /// file gets the bytes that it had before.
 #[derive(Clone, Debug, Args)]
-pub struct UninstallArgs {}
+pub struct UninstallArgs {
+  /// The OpenClaw of this profile, one of `agent.profiles`; `default` is the one without a profile
+  #[arg(long, value_name = "NAME")]
+  pub profile: Option<String>,
+}
 
 /// `memfw openclaw retrust`
 ///
@@ -93,9 +105,12 @@ mod tests {
       "status --json",
       "retrust MEMORY.md",
       "retrust MEMORY.md --yes",
+      "status --profile work",
       "install",
+      "install --accept-capabilities --profile work",
       "policy",
       "uninstall",
+      "uninstall --profile default",
     ] {
       let words = format!("memfw {NAME} {line}");
       assert!(CommandLine::try_parse_from(words.split(' ')).is_ok(), "{line}");

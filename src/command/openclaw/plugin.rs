@@ -14,11 +14,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
   args::{InstallArgs, UninstallArgs},
+  choice,
   plugin_state::PluginState,
 };
 use crate::{
   app::{
-    agent::{self, installations, program},
+    agent::{self, program},
     context::Context,
     exit::Status,
   },
@@ -71,9 +72,8 @@ const PROGRAM: &str = "program.json";
 const VARIABLES: &[&str] = &["HOME", "MEMFW_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"];
 /// Where the files lie for OpenClaw to copy, below memfw's data directory.
 const PACKAGE: &str = "openclaw-plugin";
-/// OpenClaw's configuration as it was before, and the hash of what the installation made of it.
-const BEFORE: &str = "openclaw-config.before";
-const AFTER: &str = "openclaw-config.after";
+/// The beginning of the names of the files about OpenClaw's configuration before and after an installation.
+const CONFIG: &str = "openclaw-config";
 /// Largest configuration of OpenClaw that is kept, in bytes.
 const MAX_CONFIG: u64 = 16 << 20;
 /// How long OpenClaw may take: it needs some 15 s on two idle cores, and minutes on busy ones (measured).
@@ -84,22 +84,28 @@ pub(in crate::command) fn installed(one: &Installation) -> PathBuf {
   one.layout.state_dir.join("extensions").join(ID)
 }
 
-/// The only installation that a command is about, and OpenClaw's program.
-fn found(context: &Context) -> Result<(Installation, PathBuf), Failure> {
+/// The installation that a command is about, and OpenClaw's program.
+fn found(context: &Context, profile: Option<&str>) -> Result<(Installation, PathBuf), Failure> {
+  let one = choice::one_of(context, profile)?;
   let config = context.config()?.config;
-  let env = &context.surroundings.env;
-  let one = installations(env, &config).into_iter().next();
-  let one = one.ok_or_else(|| Failure::unavailable("no OpenClaw was found"))?;
-  let program = program::find(env, &config).ok_or_else(|| {
+  let program = program::find(&context.surroundings.env, &config).ok_or_else(|| {
     Failure::unavailable("OpenClaw's program was not found")
       .hint("name it: memfw config set agent.program /path/to/openclaw")
   })?;
   Ok((one, program))
 }
 
+/// Where an installation's configuration is kept as it was, and the hash of what the installation of the plugin
+/// made of it.
+fn kept(data: &Path, one: &Installation) -> [PathBuf; 2] {
+  // The name of a profile has only letters, digits, `-` and `_`.
+  let name = one.profile.as_deref().map(|profile| format!("-{profile}")).unwrap_or_default();
+  [".before", ".after"].map(|ending| data.join(format!("{CONFIG}{name}{ending}")))
+}
+
 /// Carries `install` out.
 pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, Failure> {
-  let (one, program) = found(context)?;
+  let (one, program) = found(context, args.profile.as_deref())?;
   let own = own_program()?;
   let out = &context.out;
   if !args.accept_capabilities {
@@ -129,9 +135,10 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
   let named = program_file(context, &one, &own)?.to_string();
   paths::write_private(&package.join(PROGRAM), named.as_bytes()).map_err(unavailable)?;
   let before = paths::read_own(&one.config, MAX_CONFIG).map_err(unavailable)?;
-  let is_new = !home.data.join(BEFORE).exists() || !installed(&one).exists();
+  let [kept_before, kept_after] = kept(&home.data, &one);
+  let is_new = !kept_before.exists() || !installed(&one).exists();
   if let (true, Some(before)) = (is_new, &before) {
-    paths::write_private(&home.data.join(BEFORE), before).map_err(unavailable)?;
+    paths::write_private(&kept_before, before).map_err(unavailable)?;
   }
   let dir = package.into_os_string();
   let words =
@@ -139,7 +146,7 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
   claw(&one, &program, words)?;
   if let Some(after) = paths::read_own(&one.config, MAX_CONFIG).map_err(unavailable)? {
     let hash = ContentHash::of(&after).to_hex();
-    paths::write_private(&home.data.join(AFTER), hash.as_bytes()).map_err(unavailable)?;
+    paths::write_private(&kept_after, hash.as_bytes()).map_err(unavailable)?;
   }
   let state = PluginState::of(context, &one);
   if !state.is_installed {
@@ -155,8 +162,8 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
 }
 
 /// Carries `uninstall` out.
-pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Status, Failure> {
-  let (one, program) = found(context)?;
+pub(super) fn uninstall(context: &Context, args: &UninstallArgs) -> Result<Status, Failure> {
+  let (one, program) = found(context, args.profile.as_deref())?;
   let out = &context.out;
   if !installed(&one).exists() {
     out.line("the plugin is not installed")?;
@@ -165,10 +172,11 @@ pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Stat
   let data = context.home()?.data;
   let read = |path: &Path| paths::read_own(path, MAX_CONFIG).map_err(unavailable);
   let hash_now = read(&one.config)?.map(|bytes| ContentHash::of(&bytes).to_hex());
-  let hash_then = read(&data.join(AFTER))?.and_then(|bytes| String::from_utf8(bytes).ok());
+  let [kept_before, kept_after] = kept(&data, &one);
+  let hash_then = read(&kept_after)?.and_then(|bytes| String::from_utf8(bytes).ok());
   let is_untouched = hash_now.is_some() && hash_now == hash_then;
   claw(&one, &program, ["plugins", "uninstall", ID, "--force"].map(OsString::from))?;
-  let before = read(&data.join(BEFORE))?;
+  let before = read(&kept_before)?;
   if let Some(before) = before.filter(|_| is_untouched) {
     paths::replace_own(&one.config, &before).map_err(unavailable)?;
     out
@@ -178,13 +186,17 @@ pub(super) fn uninstall(context: &Context, _args: &UninstallArgs) -> Result<Stat
     out.line("OpenClaw's configuration has changed since the installation, so memfw left it alone; OpenClaw")?;
     out.line("keeps `plugins.entries.memfw` there, with `enabled` set to `false`")?;
   }
-  let package = data.join(PACKAGE);
-  let files = FILES.iter().map(|(name, _)| package.join(name)).chain([package.join(PROGRAM)]);
-  for file in files.chain([data.join(BEFORE), data.join(AFTER)]) {
-    remove(&file);
-  }
-  for dir in Path::new(SKILL).ancestors().skip(1) {
-    std::fs::remove_dir(package.join(dir)).ok();
+  remove(&kept_before);
+  remove(&kept_after);
+  // Another OpenClaw may have been given the plugin from there.
+  if PluginState::all(context).is_empty() {
+    let package = data.join(PACKAGE);
+    for file in FILES.iter().map(|(name, _)| package.join(name)).chain([package.join(PROGRAM)]) {
+      remove(&file);
+    }
+    for dir in Path::new(SKILL).ancestors().skip(1) {
+      std::fs::remove_dir(package.join(dir)).ok();
+    }
   }
   Ok(Status::Yes)
 }
@@ -268,7 +280,9 @@ mod tests {
       (found("this.run(['judge', 'next'"), found("this.run(['judge', 'answer'")),
       (vec!["judge.js"], vec!["judge.js"])
     );
-    for words in ["execSync", "execFile", "fork(", "fetch(", "node:http", "node:net", "createServer"] {
+    for words in
+      ["execSync", "execFile", "fork(", "fetch(", "node:http", "node:net", "createServer"]
+    {
       assert_eq!(found(words), [""; 0], "{words}");
     }
     assert_eq!(found("llm?.complete"), ["index.js"]);

@@ -9,13 +9,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{AgentStatusArgs, plugin_state::PluginState};
+use super::{AgentStatusArgs, choice, plugin_state::PluginState};
 use crate::{
-  app::{
-    agent::{installations, program},
-    context::Context,
-    exit::Status,
-  },
+  app::{agent::program, context::Context, exit::Status},
   engine::event::shown,
   files::{RealFs, Workspace},
   memory::ContentHash,
@@ -36,7 +32,7 @@ use crate::{
 pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, Failure> {
   let config = context.config()?.config;
   let env = &context.surroundings.env;
-  let found = installations(env, &config);
+  let found = choice::all_of(context, args.profile.as_deref())?;
   let installed = program::find(env, &config).map(|path| (program::release(&path), path));
   let records = OpenClawRecords::of(found.clone());
   let reports: Vec<StateReport<'_>> = match &records {
@@ -131,6 +127,7 @@ impl<'i> StateReport<'i> {
   fn to_json(&self) -> Value {
     json!({
       "state_dir": shown(&self.installation.layout.state_dir),
+      "profile": self.installation.profile,
       "config": {
         "file": shown(&self.installation.config),
         "exists": self.installation.settings.exists,
@@ -148,7 +145,10 @@ impl<'i> StateReport<'i> {
   fn print(&self, context: &Context) -> Result<(), Failure> {
     let out = &context.out;
     let installation = self.installation;
-    out.line(&format!("  state       {}", terminal(shown(&installation.layout.state_dir))))?;
+    let profile = installation.profile.as_deref();
+    let profile = profile.map(|name| format!(" (profile {name})")).unwrap_or_default();
+    let state = shown(&installation.layout.state_dir);
+    out.line(&format!("  state       {}", terminal(format!("{state}{profile}"))))?;
     let config = match (installation.settings.exists, installation.is_complete()) {
       (false, _) => " (does not exist: defaults apply)",
       (true, false) => " (cannot be read: defaults apply)",
