@@ -251,6 +251,9 @@ fn a_slow_endpoint_keeps_nothing_waiting() {
   add(&guarded, &crate::support::poison(1));
   assert!(!memory(&guarded).contains("evil.com"));
   assert_eq!(judge(&guarded)["waiting"], json!(1));
+  // The owner has named who reads it, and that is no other program.
+  let next = guarded.memfw(&["judge", "next", "--json"]);
+  assert_eq!((next.status, next.stdout.as_str()), (2, ""), "{}", next.stderr);
 }
 
 #[test]

@@ -72,6 +72,15 @@ pub fn run(context: &Context, args: &JudgeArgs) -> Result<Status, Failure> {
         .hint("memfw config set judge.via queue"),
     );
   }
+  let is_served = config.judge_via == JudgeVia::Queue;
+  if !is_served && matches!(args.command, JudgeCommand::Next(_)) {
+    return Err(
+      Failure::unavailable(
+        "`judge.via` is not `queue`: the questions go to the judge that is configured",
+      )
+      .hint("memfw config set judge.via queue"),
+    );
+  }
   let mut engine = context.engine(&config)?;
   match &args.command {
     JudgeCommand::Next(args) => next(context, &mut engine, args.json),
