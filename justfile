@@ -108,11 +108,13 @@ openclaw-scenarios file *args:
   cargo build --release
   tests/openclaw/scenarios.sh target/release/memfw {{file}} {{args}}
 
-# All cases of the compatibility suite with the real OpenClaw, of today and of before its sessions were in SQLite
+# All cases of the compatibility suite with the real OpenClaw, of today and of before its sessions were in SQLite, and
+# then the scripts about the plugin (`openclaw-plugin`)
 [group('test')]
 openclaw suite="../shared/openclaw-compat":
   cargo build --release
   {{suite}}/run.sh --memfw target/release/memfw
+  tests/openclaw/plugin.sh target/release/memfw
 
 # The process dies at each of its failpoints, with each kind of writer at work
 [group('test')]
