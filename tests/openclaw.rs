@@ -367,6 +367,13 @@ fn the_plugin_goes_into_the_openclaw_that_is_named() {
     ([false, false], "{ before: '.openclaw' }".to_owned())
   );
 
+  // OpenClaw keeps a plugin disabled that was removed before.
+  let off = "{ plugins: { entries: { memfw: { enabled: false } } } }";
+  fs::write(&installer, INSTALLER.replace("{ after: '$2' }", off)).unwrap();
+  let said = run(&["install", "--accept-capabilities"]);
+  assert!(said.contains("does not load it: `plugins.entries.memfw.enabled`"), "{said}");
+  assert!(!said.contains("it begins with"), "{said}");
+
   for (name, why) in
     [("home", "guards no OpenClaw of the profile `home`"), ("../x", "is not a profile name")]
   {

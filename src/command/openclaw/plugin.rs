@@ -26,7 +26,7 @@ use crate::{
   config::LinkWrites,
   engine::event::shown,
   memory::ContentHash,
-  openclaw::Installation,
+  openclaw::{Installation, settings::Settings},
   os::{paths, subprocess},
   terminal::{
     escape::terminal,
@@ -148,12 +148,20 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
     let hash = ContentHash::of(&after).to_hex();
     paths::write_private(&kept_after, hash.as_bytes()).map_err(unavailable)?;
   }
+  let one = Installation { settings: Settings::read(&one.config), ..one };
   let state = PluginState::of(context, &one);
   if !state.is_installed {
     return Err(Failure::unavailable("OpenClaw reported success, and the plugin is not there"));
   }
   out.line(&format!("installed the plugin in {}", terminal(shown(&installed(&one)))))?;
-  out.line("it begins with the next start of OpenClaw's gateway")?;
+  if let Some(key) = state.disabled_by {
+    // OpenClaw keeps the mark of a plugin that was removed.
+    out
+      .line(&format!("OpenClaw does not load it: `{key}` in its configuration; to change that:"))?;
+    out.line(&format!("  openclaw plugins enable {ID}"))?;
+  } else {
+    out.line("it begins with the next start of OpenClaw's gateway")?;
+  }
   if state.mode == LinkWrites::Quarantine {
     out.line("poisoned writes are still taken out after the write; to refuse them before it:")?;
     out.line("  memfw config set link.writes refuse")?;

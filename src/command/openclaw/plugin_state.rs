@@ -63,7 +63,7 @@ pub(in crate::command) struct PluginState {
   /// Whether a child of it runs.
   is_running: bool,
   /// The key of OpenClaw's configuration because of which OpenClaw does not load it.
-  disabled_by: Option<&'static str>,
+  pub(super) disabled_by: Option<&'static str>,
   /// The configured mode.
   pub(super) mode: LinkWrites,
   /// The parts that the two configurations ask for.
