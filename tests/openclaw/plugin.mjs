@@ -87,7 +87,8 @@ try {
 
   const installed = stage.memfw('openclaw', 'install', '--accept-capabilities');
   assert.match(installed, /installed the plugin/);
-  assert.deepEqual(status(), { installed: true, current: true, running: false, writes: 'refuse' });
+  const parts = { writes: 'missing', reads: 'missing', chat: 'missing', notices: 'off', judge: 'off' };
+  assert.deepEqual(status(), { installed: true, current: true, running: false, enabled: true, writes: 'refuse', parts });
 
   // Refused: the model sees the reason, the file is as it was, and the text waits for the owner.
   const seen = await answers('Note what matters.', [edit(POISON)]);
