@@ -173,7 +173,8 @@ export default {
       if (reply.decision === 'refuse') return { block: true, blockReason: reply.reason.text };
       if (reply.decision !== 'ask') return undefined;
       const why = `${reply.reason.what} (${reply.reason.codes.join(', ')}).`;
-      const where = files.length === 1 ? files[0]  : `${files.length} files`;
+      const [first = 'memory', ...others] = files;
+      const where = others.length === 0 ? first : `${files.length} files`;
       return {
         requireApproval: {
           title: `Write to ${where}?`.slice(0, MAX_TITLE).toWellFormed(),

@@ -193,7 +193,8 @@ try {
     if (type === 'hello') greet(id);
     else if (type === 'check') say({ id, type: 'verdict', decision: 'ask', reason: { what: 'w', codes: ['c'], text: 'no' } });`);
   const doubtful = started({ program: asks });
-  for (const [params, title] of [[patch(many), 'Write to 100 files?'], [[write, 'write'], 'Write to MEMORY.md?']]) {
+  for (const [params, title] of [[patch(many), 'Write to 100 files?'], [[write, 'write'], 'Write to MEMORY.md?'],
+    [[{ input: 'no patch' }, 'apply_patch'], 'Write to memory?']]) {
     const { requireApproval } = await doubtful.call(...params);
     assert.equal(requireApproval.title, title);
     // The answer is told, for the audit.
