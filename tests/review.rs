@@ -62,7 +62,7 @@ fn the_list_and_one_item_as_people_see_them() {
     for part in [
       "[ID..]  quarantined\n",
       "  from    [TMP]/workspace/MEMORY.md:4\n",
-      "  source  unknown, untrusted, self-reported\n",
+      "  source  unknown, untrusted\n",
       "  when    now\n",
       "  why     exfiltration-endpoint: ",
       "  text\n",
@@ -459,6 +459,37 @@ fn a_person_takes_a_block_out_by_its_place() {
     assert_eq!(output.status, 2, "{output:?}");
     guarded.stop();
   }
+}
+
+#[test]
+fn a_flagged_block_that_was_taken_out_is_put_back_and_found_by_its_id() {
+  let before = format!("# Memory\n\n- tea\n\n{}\n", poison(1));
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", before.clone());
+  guarded.start();
+  guarded.stop();
+  let flagged = guarded.listed("flagged").remove(0);
+  let was = flagged["id"].as_str().unwrap();
+  let said = guarded.ok(&["quarantine", "add", was]);
+  let item = guarded.waiting()[0]["id"].as_str().unwrap().to_owned();
+  assert!(said.contains(&format!("{item}: in quarantine, out of")), "{said}");
+  assert!(said.ends_with(&format!("to take this back: `memfw undo {item}`\n")), "{said}");
+  // Its former id names it, too.
+  assert!(guarded.ok(&["show", was]).starts_with(&format!("{item}  quarantined\n")));
+  let undone = guarded.ok(&["undo", was]);
+  assert!(undone.starts_with(&format!("{was}: undone, flagged again in ")), "{undone}");
+  assert_eq!(guarded.read("MEMORY.md"), before.as_bytes());
+  let mut now = guarded.listed("flagged").remove(0);
+  now["quarantined_at"] = flagged["quarantined_at"].clone();
+  assert_eq!(now["id"], flagged["id"]);
+  assert_eq!((&now["codes"], &now["score"]), (&flagged["codes"], &flagged["score"]));
+  // Nothing is left to take back, and the last decision is the one before.
+  assert_eq!(guarded.memfw(&["undo"]).status, 2);
+  guarded.ok(&["quarantine", "add", was]);
+  guarded.ok(&["approve", was]);
+  assert_eq!(guarded.read("MEMORY.md"), before.as_bytes());
+  assert!(guarded.ok(&["undo"]).contains("quarantined again"));
+  assert!(guarded.ok(&["undo"]).contains("flagged again"));
+  assert_eq!(guarded.read("MEMORY.md"), before.as_bytes());
 }
 
 #[test]

@@ -106,6 +106,7 @@ mod text_copy;
 mod together_tests;
 mod trusted;
 pub mod undo;
+mod undo_take_out;
 #[cfg(test)]
 mod undo_tests;
 pub mod unmark;

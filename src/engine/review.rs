@@ -25,7 +25,7 @@ use crate::{
   judging::{approvals::plain_of, judgement::BlockJudgement, origin::Origin},
   memory::{Around, BlockId, ContentHash, Fate, Gap, placeholder},
   provenance::State,
-  store::{Item, Ledger, Pending},
+  store::{BlockRow, Item, Ledger, Pending},
 };
 
 impl<F: Fs> Engine<F> {
@@ -223,8 +223,13 @@ impl<F: Fs> Engine<F> {
     let Redacted::Done { ids, edit, .. } = done else {
       drop(file);
       drop(writing);
-      return self.taken_out_meanwhile(target, &hashes);
+      let id = self.taken_out_meanwhile(target, &hashes)?;
+      self.note_taken_out(&id, row.as_ref().filter(|_| hashes.len() == 1), by)?;
+      return Ok(id);
     };
+    if let [id] = &ids[..] {
+      self.note_taken_out(id, row.as_ref(), by)?;
+    }
     // The following pass records the new content.
     edit.finish_unrecorded(self, &target.path())?;
     self.versions.note_ours(ContentHash::of(&file.read_all()?));
@@ -236,6 +241,18 @@ impl<F: Fs> Engine<F> {
       .into_iter()
       .next()
       .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
+  }
+
+  /// Notes what an item was, so that its take-out can be undone.
+  fn note_taken_out(
+    &mut self,
+    id: &BlockId,
+    was: Option<&BlockRow>,
+    by: &str,
+  ) -> Result<(), EngineError> {
+    let Some(was) = was else { return Ok(()) };
+    let at = self.now();
+    Ok(self.ledger.note_taken_out(id, (&was.id, was.state), (by, at))?)
   }
 
   /// The item of a text that another process took out while a person asked for it: after the decision about

@@ -1,8 +1,8 @@
 //! Takes a person's decision about an item back.
 //!
 //! An approval is undone by taking exactly the approved bytes out of the file again, under their old id; a
-//! rejection by letting the item wait again, with its placeholder in its former place. What was deleted cannot
-//! be restored.
+//! rejection by letting the item wait again, with its placeholder in its former place; a take-out by hand is undone
+//! in [`super::undo_take_out`]. What was deleted cannot be restored.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, time::Duration};
@@ -44,8 +44,8 @@ pub enum Undone {
   Waits,
   /// In the quarantine, without a place in the file.
   WaitsWithoutPlace,
-  /// In its file, flagged.
-  Flagged,
+  /// In its file, flagged or in another state of before.
+  InFile,
 }
 
 impl<F: Fs> Engine<F> {
@@ -58,10 +58,14 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(Item, Undone), EngineError> {
     let last = match id {
       Some(id) => Some(id.to_owned()),
-      None => self.ledger.last_decided()?.map(|id| id.to_string()),
+      None => self.ledger.last_decided()?.map(|(id, _)| id.to_string()),
     };
-    let last = last.ok_or_else(|| EngineError::refused("nobody has decided anything yet"))?;
+    let last = last.ok_or_else(|| EngineError::refused("there is no decision to undo"))?;
     let item = self.ledger.item(&last)?;
+    if let (true, Some(taken)) = (item.status.is_waiting(), self.ledger.taken_out(&item.id)?) {
+      let (item, is_back) = self.undo_take_out(&item, &taken, by, reason)?;
+      return Ok((item, if is_back { Undone::InFile } else { Undone::WaitsWithoutPlace }));
+    }
     let undone = match item.status {
       State::Split if self.undo_split(&item, by, reason)? => Undone::TakenOut,
       State::Split => Undone::WaitsWithoutPlace,
@@ -109,7 +113,7 @@ impl<F: Fs> Engine<F> {
       engine.ledger.withdraw_exceptions_of(&item.id)?;
       engine.undecide(item, (item.status, State::Flagged), by, reason)
     })?;
-    Ok(Undone::Flagged)
+    Ok(Undone::InFile)
   }
 
   fn undo_rejection(

@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 24, sql: include_str!("migrations/0024_skill.sql") },
   Migration { number: 25, sql: include_str!("migrations/0025_loss.sql") },
   Migration { number: 26, sql: include_str!("migrations/0026_part.sql") },
+  Migration { number: 27, sql: include_str!("migrations/0027_taken_out.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.
@@ -184,6 +185,7 @@ mod tests {
       "e9254088a2ee4d5a4eb449d3669bb67075e11c7a42a46796d5640c2c50615eba",
       "a476b0ece44fd968a02b4424952d518bee312482a1bb6fd05f833cfa6b538545",
       "287f8ccf330e65b7c4ca9ee8d828c0e08411b922cdb6c679b81943bca0398842",
+      "4913a77805bedf934a780a971ba507eac435c0fc4dfd7d7ba08b921733010dbd",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

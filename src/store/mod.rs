@@ -64,6 +64,7 @@ mod source_exception;
 mod split;
 mod stamp;
 mod state;
+mod taken_out;
 #[cfg(test)]
 mod tests;
 mod trail;
@@ -111,6 +112,7 @@ pub use source_exception::{NewSourceException, SourceException};
 pub use split::NewPart;
 pub use stamp::Stamp;
 pub use state::StateKey;
+pub use taken_out::{Before, TakenOut};
 pub use trail::{OriginRecord, Sighting};
 pub use version::{NewVersion, PRUNED_AT_ONCE, Retention, Version, VersionTotals, Writer};
 

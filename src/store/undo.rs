@@ -19,21 +19,26 @@ use crate::{
 };
 
 impl Ledger {
-  /// The item about which a person decided last, whatever the decision.
-  pub fn last_decided(&self) -> Result<Option<BlockId>, StoreError> {
+  /// The item about which a person decided last, with the time; also one that the person had taken out. What was
+  /// deleted cannot be restored, so a deletion is not such a decision.
+  pub fn last_decided(&self) -> Result<Option<(BlockId, Micros)>, StoreError> {
     self.read(|conn| {
       // memfw and the judge decide, too; their decisions are undone only by their id.
       let sql = format!(
-        "SELECT id FROM ({ITEMS}) AS items
-         WHERE status NOT IN ('quarantined', 'held', 'flagged')
+        "SELECT id, reviewed_at AS at FROM ({ITEMS}) AS items
+         WHERE status NOT IN ('quarantined', 'held', 'flagged', 'forgotten')
            AND reviewed_by NOT IN ('memfw', 'judge')
            -- The parts of an item were decided about together, and are undone together.
            AND NOT EXISTS (SELECT 1 FROM quarantine whole
              WHERE whole.id = items.part_of AND whole.status = 'split'
                AND whole.reviewed_at = items.reviewed_at)
-         ORDER BY reviewed_at DESC, id LIMIT 1"
+         UNION ALL
+         SELECT id, taken_at FROM quarantine
+         WHERE status IN ('quarantined', 'held') AND taken_at IS NOT NULL
+         ORDER BY at DESC, id LIMIT 1"
       );
-      Ok(conn.prepare_cached(&sql)?.query_row([], |row| word(row, 0)).optional()?)
+      let found = conn.prepare_cached(&sql)?.query_row([], |row| Ok((word(row, 0)?, row.get(1)?)));
+      Ok(found.optional()?)
     })
   }
 
@@ -174,9 +179,18 @@ mod tests {
     assert_eq!(ledger.last_decided().unwrap(), None, "all of them wait");
     ledger.decide(&id("aaaaa1"), State::Approved, "ann", 5, &[]).unwrap();
     ledger.decide(&id("aaaaa2"), State::Approved, "memfw", 6, &[]).unwrap();
-    assert_eq!(ledger.last_decided().unwrap(), Some(id("aaaaa1")));
+    assert_eq!(ledger.last_decided().unwrap(), Some((id("aaaaa1"), 5)));
     ledger.forget(&id("aaaaa3"), "ann", 7, &[]).unwrap();
-    assert_eq!(ledger.last_decided().unwrap(), Some(id("aaaaa3")));
+    assert_eq!(ledger.last_decided().unwrap(), Some((id("aaaaa1"), 5)), "a deletion is final");
+    ledger.quarantine(&[item(&id("aaaaa4"), b"four\n")], &[], &[], 8).unwrap();
+    ledger.note_taken_out(&id("aaaaa4"), (&id("bbbbb1"), State::Flagged), ("ann", 9)).unwrap();
+    assert_eq!(ledger.last_decided().unwrap(), Some((id("aaaaa4"), 9)));
+    assert_eq!(ledger.taken_as("bbb").unwrap(), id("aaaaa4"));
+    assert!(ledger.taken_as("ccc").is_err());
+    let taken = ledger.taken_out(&id("aaaaa4")).unwrap().unwrap();
+    assert_eq!((taken.block, taken.state, taken.at), (id("bbbbb1"), State::Flagged, 9));
+    ledger.forget_taken_out(&id("aaaaa4"), 10, &[]).unwrap();
+    assert_eq!(ledger.taken_out(&id("aaaaa4")).unwrap(), None);
   }
 
   #[test]
@@ -187,7 +201,7 @@ mod tests {
     flagged.codes = vec![Code::EditedBlock];
     ledger.record(&scan("/w/b.md", &[flagged], 15)).unwrap();
     ledger.decide(&id("bbbbb1"), State::Approved, "ann", 40, &[]).unwrap();
-    assert_eq!(ledger.last_decided().unwrap(), Some(id("bbbbb1")));
+    assert_eq!(ledger.last_decided().unwrap(), Some((id("bbbbb1"), 40)));
     ledger.undecide(&id("bbbbb1"), (State::Approved, State::Flagged), None, 41, &[]).unwrap();
     let found = ledger.item("bbbbb1").unwrap();
     assert_eq!((found.status, found.in_file, found.reviewed_by), (State::Flagged, true, None));

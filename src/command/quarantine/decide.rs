@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{done::Done, loss};
 use crate::{
-  command::shared::lookup::{find_file, find_item, typed_place},
+  command::shared::lookup::{GUARDED, find_file, find_item, typed_place},
   engine::{
     Engine, Target,
     event::shown,
@@ -112,7 +112,7 @@ pub(in crate::command) fn take_back(
     Undone::WaitsWithoutPlace => {
       (format!("{id}: undone, {status} again; it has no place in {place}"), "none")
     }
-    Undone::Flagged => (format!("{id}: undone, flagged again in {place}"), "in-place"),
+    Undone::InFile => (format!("{id}: undone, {status} again in {place}"), "in-place"),
   };
   Ok(Done {
     line,
@@ -146,12 +146,12 @@ pub(super) fn add(
   let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
   let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
   let value = json!({ "id": id.as_str(), "status": "quarantined" });
-  Ok(Done { id, line, value, undoable: None })
+  let undoable = engine.ledger().taken_out(&id)?.map(|_| id.clone());
+  Ok(Done { id, line, value, undoable })
 }
 
 fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
   pending::target_of(engine.ledger(), path)?.ok_or_else(|| {
-    Failure::unavailable(format!("`{}` is not a guarded memory file", shown(path)))
-      .hint("`memfw status` lists what is guarded")
+    Failure::unavailable(format!("`{}` is not a guarded memory file", shown(path))).hint(GUARDED)
   })
 }

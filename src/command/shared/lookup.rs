@@ -12,6 +12,8 @@ use crate::{
   terminal::failure::Failure,
 };
 
+/// Where a person finds what is guarded.
+pub const GUARDED: &str = "`memfw status` names the guarded workspaces";
 /// The most candidates that an error names (a choice).
 const MAX_NAMED: usize = 6;
 
@@ -99,7 +101,7 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   }
   let hint = match meant(ledger, &path) {
     Some(meant) => format!("did you mean `{}`?", shown(&meant)),
-    None => "`memfw status` lists what is guarded".to_owned(),
+    None => GUARDED.to_owned(),
   };
   Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
 }
@@ -148,6 +150,12 @@ pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
       Failure::usage(format!("`{name}` is a loss, not an item"))
         .hint(format!("`memfw show {name}`")),
     ),
+    // A person may have taken the block with this id out, and the item has another one.
+    Err(unknown @ StoreError::UnknownId { .. }) => match ledger.taken_as(name) {
+      Ok(id) => Ok(ledger.item(id.as_str())?),
+      Err(StoreError::UnknownId { .. }) => Err(unknown.into()),
+      Err(error) => Err(error.into()),
+    },
     found => Ok(found?),
   }
 }
