@@ -61,7 +61,12 @@ fn a_sweep_waits_for_the_owner_who_sees_what_it_removed() {
   assert!(shown.contains("    -- Ann likes train number 7.\n"), "{shown}");
   assert!(shown.contains("    +- A summary.\n") && !shown.contains('\u{1b}'), "{shown}");
   assert!(!shown.contains("evil.com"), "an address is no link: {shown}");
-  assert!(guarded.memfw(&["review"]).stdout.contains("1 loss waits for you"));
+  assert!(
+    guarded
+      .memfw(&["review"])
+      .stdout
+      .ends_with("1 loss waits for you: `memfw list`, `memfw show ID`\n")
+  );
   let overview = guarded.ok(&["status"]);
   assert!(overview.contains("1 for you: memfw list"), "{overview}");
 

@@ -209,7 +209,8 @@ fn a_key_of_the_review_restores_a_part_and_goes_on_with_the_rest() {
   let output = guarded.test().args(["review"]).stdin(typed).output();
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
   assert!(output.stdout.contains("sentences come back?"), "{}", output.stdout);
-  assert!(output.stdout.ends_with("2 items decided\n"), "{}", output.stdout);
+  let end = format!("\n2 items decided\nto take this back: `memfw undo {id} ");
+  assert!(output.stdout.contains(&end), "{}", output.stdout);
   assert_eq!((guarded.listed("rejected").len(), guarded.listed("split").len()), (1, 1));
 }
 

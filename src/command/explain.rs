@@ -68,6 +68,7 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
   if args.json {
     context.out.json(&case.to_json())?;
   } else {
+    context.out.page();
     case.print(context)?;
   }
   Ok(Status::Yes)
@@ -202,7 +203,7 @@ impl Case {
     page.head(item.id.as_str(), item.status.as_str())?;
     page.row("where", &format!("{}:{}", terminal(shown(&item.path)), item.line))?;
     page.row("when", &time::rfc3339(item.quarantined_at))?;
-    page.row("source", &format!("{source}, {}, {}", item.trust, item.attestation))?;
+    page.row("source", &evidence::origin(&item.source, item.trust, item.attestation))?;
     let line = evidence::line(&item.trail.evidence_json);
     page.row("how", &terminal(line.unwrap_or_else(|| "nothing on record".to_owned())))?;
     if let Some(request) = &self.request {
@@ -221,9 +222,10 @@ impl Case {
       page.row("trust", &format!("the rules say {} for {source}; {why}", self.by_rules))?;
     }
     for one in &self.found {
-      let place = one.rule.as_ref().map_or_else(String::new, |rule| {
-        format!(", rule {} in {}", terminal(&rule.id), terminal(&rule.file))
-      });
+      let place = one
+        .rule
+        .as_ref()
+        .map_or_else(String::new, |rule| format!(", rule {}", terminal(rule.shown())));
       let decision = policy::decide(std::slice::from_ref(one), &self.input());
       page.row(
         "found",
@@ -248,10 +250,12 @@ impl Case {
     };
     let special =
       if self.is_instructions { "; findings in an instruction file are only reported" } else { "" };
-    page.row(
-      "policy",
-      &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),
-    )?;
+    let trust = if item.source.is_baseline() {
+      "text from before memfw".to_owned()
+    } else {
+      format!("trust {}, {seen}", item.trust)
+    };
+    page.row("policy", &format!("{trust}, sensitivity {}{special}", self.sensitivity.as_str()))?;
     page.row("", "`memfw explain CODE` says what a code means")?;
     if let Some(excused) = &self.excused {
       page.row("excused", &format!("this text: {}", terminal(excused)))?;
@@ -339,6 +343,7 @@ fn of_code(context: &Context, code: Code, as_json: bool) -> Result<Status, Failu
     }))?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let page = Page { context };
   page.head(code.as_str(), code.title())?;
   for line in text.lines().filter(|line| !line.is_empty()) {
@@ -347,7 +352,7 @@ fn of_code(context: &Context, code: Code, as_json: bool) -> Result<Status, Failu
     }
   }
   for rule in mine {
-    let name = format!("{} in {}", terminal(&rule.name.id), terminal(&rule.name.file));
+    let name = terminal(rule.name.shown());
     page.row(
       "rule",
       &format!("{name}: {} {}; {}", rule.severity, rule.kind.as_str(), terminal(&rule.why)),

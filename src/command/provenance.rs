@@ -100,9 +100,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     let near = lookup::meant(&ledger, &path);
     return Err(
       Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(
-        near.map_or("`memfw status` lists what is guarded".to_owned(), |near| {
-          format!("did you mean `{}`?", shown(&near))
-        }),
+        near.map_or(lookup::GUARDED.to_owned(), |near| format!("did you mean `{}`?", shown(&near))),
       ),
     );
   };
@@ -252,8 +250,8 @@ fn table(rows: &[Row<'_, '_>], lines: &[String]) -> Table {
         Cell::from(line),
         Cell::styled(id, Style::Cyan),
         Cell::styled(revision.source.as_str(), style),
-        Cell::styled(revision.trust.as_str(), style),
-        Cell::from(state(block, revision).as_str()),
+        Cell::styled(evidence::trust_words(revision.source.as_str(), revision.trust), style),
+        Cell::from(evidence::state_words(&revision.source, state(block, revision))),
         Cell::from(time::short(revision.at, now)),
       ];
       if !lines.is_empty() {

@@ -64,10 +64,7 @@ const PREVIEW_INDENT: usize = 6;
 /// Carries the command out.
 pub fn run(context: &Context, command: QuarantineCommand) -> Result<Status, Failure> {
   match command {
-    QuarantineCommand::Review(args) => {
-      review::run(context, &args)?;
-      loss::mention(context)
-    }
+    QuarantineCommand::Review(args) => review::run(context, &args),
     QuarantineCommand::List(args) => list::run(context, &args, Unless::Out),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => {
@@ -197,12 +194,8 @@ fn print(
     out.paint(status, list::state_words(item))
   ))?;
   out.line(&format!("  from    {}:{}", terminal(shown(&item.path)), item.line))?;
-  out.line(&format!(
-    "  source  {}, {}, {}",
-    terminal(item.source.as_str()),
-    item.trust,
-    item.attestation
-  ))?;
+  let origin = evidence::origin(&item.source, item.trust, item.attestation);
+  out.line(&format!("  source  {origin}"))?;
   if let Some(line) = evidence::line(&item.trail.evidence_json) {
     out.line(&format!("  how     {}", terminal(line)))?;
   }
@@ -400,11 +393,11 @@ fn findings(item: &Item) -> Value {
   json!(item.findings.read())
 }
 
-/// The rules whose findings count for the item, each once, with the file of the rule.
+/// The rules whose findings count for the item, each once; the owner's own with their file.
 fn rules(item: &Item) -> Vec<String> {
   let mut rules = Vec::new();
   for rule in finding::counted(item).into_iter().filter_map(|finding| finding.rule) {
-    let rule = format!("{} in {}", rule.id, rule.file);
+    let rule = rule.shown();
     if !rules.contains(&rule) {
       rules.push(rule);
     }

@@ -123,6 +123,11 @@ impl RuleName {
   pub fn is_built_in(&self) -> bool {
     self.file.starts_with("rules/")
   }
+
+  /// What people read: the file is only of use where they can edit it.
+  pub fn shown(&self) -> String {
+    if self.is_built_in() { self.id.clone() } else { format!("{} in {}", self.id, self.file) }
+  }
 }
 
 /// One thing seen in a text. The `span` is in bytes of the judged input, so that it can be shown,

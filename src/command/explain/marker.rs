@@ -59,7 +59,7 @@ fn print(page: &Page<'_>, id: &BlockId, place: &Place, readers: &Readers) -> Res
   for revision in block.live() {
     let Revision { source, trust, attestation, .. } = revision;
     page.row("when", &time::rfc3339(revision.at))?;
-    page.row("source", &format!("{}, {trust}, {attestation}", terminal(source.as_str())))?;
+    page.row("source", &evidence::origin(source, *trust, *attestation))?;
     let line = evidence::line(&revision.trail.evidence_json);
     page.row("how", &terminal(line.unwrap_or_else(|| "nothing on record".to_owned())))?;
     if revision.approved {

@@ -187,10 +187,17 @@ fn done(loss: &Loss, line: String, is_undoable: bool) -> Done {
 /// The loss about which a person has decided, if that was the last decision about anything.
 pub(super) fn last_decided(ledger: &Ledger) -> Result<Option<Loss>, Failure> {
   let Some(loss) = ledger.last_decided_loss()? else { return Ok(None) };
-  let item = ledger.last_decided()?.map(|id| ledger.item(id.as_str())).transpose()?;
-  let item_at = item.and_then(|item| item.reviewed_at);
+  let item_at = ledger.last_decided()?.map(|(_, at)| at);
   let loss_at = loss.reviewed.as_ref().map(|(at, _)| *at);
   Ok(Some(loss).filter(|_| loss_at > item_at))
+}
+
+/// How many losses wait beside the items of a review, and how to see them; empty if there are none.
+pub(super) fn and_losses(ledger: &Ledger) -> Result<String, Failure> {
+  Ok(match ledger.waiting_losses()?.len() as u64 {
+    0 => String::new(),
+    n => format!(", and {}: `memfw list`", choose(n, "1 loss", &format!("{n} losses"))),
+  })
 }
 
 /// Says that losses wait, too; a review of items has none of them.

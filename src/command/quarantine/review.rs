@@ -17,6 +17,7 @@ use super::{
   filter::{Unless, chosen},
   in_file::FlaggedTexts,
   list::{nothing, strongest, words},
+  loss,
   parts::carry_out,
 };
 use crate::{
@@ -36,15 +37,19 @@ use crate::{
   },
 };
 use card::Card;
-use keyboard::{Keyboard, Typed};
+use keyboard::{ENTER, Keyboard, Typed};
 use screen::Look;
 use session::{Act, Became, Like, Session, Step, Wants};
+
+/// The most decisions whose undoing the end of a review names (a choice: they fit a line).
+const MAX_UNDONE: usize = 6;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
   let ids = to_review(context, args)?;
   if ids.is_empty() {
-    return nothing(context, &args.filter, Unless::Open, false);
+    nothing(context, &args.filter, Unless::Open, false)?;
+    return loss::mention(context);
   }
   let config = context.config()?.config;
   let mut review = Review {
@@ -52,6 +57,7 @@ pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
     engine: context.engine(&config)?,
     max_file_bytes: config.max_file_bytes,
     by: context.user(),
+    undoable: Vec::new(),
   };
   let is_dumb = context.surroundings.env.get("TERM").is_none_or(|term| term == "dumb");
   let keyboard =
@@ -75,6 +81,8 @@ struct Review<'c> {
   engine: Engine<RealFs>,
   max_file_bytes: u64,
   by: String,
+  /// The items whose decisions `memfw undo` takes back, the last one last.
+  undoable: Vec<BlockId>,
 }
 
 impl Review<'_> {
@@ -82,6 +90,10 @@ impl Review<'_> {
     let context = self.context;
     let out = &context.out;
     let look = Look { columns: out.columns(), colour: out.colour(), now: SystemClock.now() };
+    let losses = loss::and_losses(self.engine.ledger())?;
+    if !losses.is_empty() {
+      out.line(&format!("{}{losses}", count(ids.len() as u64, "item")))?;
+    }
     let mut session = Session::new(ids, look);
     loop {
       let typed = match session.wants() {
@@ -102,11 +114,21 @@ impl Review<'_> {
           out.flush()?;
           keyboard.line().map_err(|error| of_input(&error))?
         }
+        // A script has said all that it wanted to say.
+        Wants::Last if !keyboard.is_terminal() => {
+          session.end();
+          continue;
+        }
+        Wants::Last => {
+          out.text(&session.last_question())?;
+          out.flush()?;
+          keyboard.key_or_enter().map_err(|error| of_input(&error))?
+        }
       };
       let step = match &typed {
         Typed::Key(key, rest) => {
           // Raw mode does not echo the key.
-          let shown = terminal(key.to_string());
+          let shown = if *key == ENTER { String::new() } else { terminal(key.to_string()) };
           out.line(if keyboard.has_keys() { &shown } else { "" })?;
           session.key(*key, rest)
         }
@@ -138,7 +160,20 @@ impl Review<'_> {
     }
     let (n_decided, n_left) = session.tally();
     let left = if n_left == 0 { String::new() } else { format!(", {n_left} left") };
-    out.line(&format!("{} decided{left}", count(n_decided as u64, "item")))?;
+    let losses = loss::and_losses(self.engine.ledger())?;
+    out.line(&format!("{} decided{left}{losses}", count(n_decided as u64, "item")))?;
+    match &self.undoable[..] {
+      [] => {}
+      ids if ids.len() <= MAX_UNDONE => {
+        let ids: Vec<&str> = ids.iter().map(BlockId::as_str).collect();
+        out.note(&format!("to take this back: `memfw undo {}`", ids.join(" ")))?;
+      }
+      [.., last] => {
+        out.note(&format!(
+          "to take the last decision back: `memfw undo {last}`; others by their ids"
+        ))?;
+      }
+    }
     Ok(Status::Yes)
   }
 
@@ -212,22 +247,29 @@ impl Review<'_> {
   fn carry_out(&mut self, act: &Act) -> Result<(String, Became), Failure> {
     let by = self.by.clone();
     let word = |reason| Approval { by: &by, reason, until: None, at_end: false };
-    let done = |done: Done| (done.line, Became::Decided(done.id));
-    let engine = &mut self.engine;
+    let (engine, undoable) = (&mut self.engine, &mut self.undoable);
+    let mut done = |done: Done| {
+      undoable.retain(|id| Some(id) != done.undoable.as_ref());
+      undoable.extend(done.undoable);
+      (done.line, Became::Decided(done.id))
+    };
     match act {
       Act::Approve { id, reason } => {
         approve(engine, id.as_str(), word(reason.as_deref())).map(done)
       }
       Act::ApprovePart { id, chosen } => {
-        let done = carry_out(engine, id.as_str(), (chosen.unit, &chosen.numbers), word(None))?;
+        let carried = carry_out(engine, id.as_str(), (chosen.unit, &chosen.numbers), word(None))?;
+        let (line, _) = done(carried);
         let parts = engine.ledger().parts_of(id)?;
         let waiting = parts.into_iter().filter(|part| part.status.is_waiting());
-        Ok((done.line, Became::Divided(waiting.map(|part| part.id).collect())))
+        Ok((line, Became::Divided(waiting.map(|part| part.id).collect())))
       }
       Act::Reject { id, reason } => reject(engine, id.as_str(), word(reason.as_deref())).map(done),
       Act::TakeOut { id, reason } => add(engine, id.as_str(), word(reason.as_deref())).map(done),
       Act::Undo { id } => {
-        take_back(engine, Some(id.as_str()), &by, None).map(|done| (done.line, Became::Open))
+        let done = take_back(engine, Some(id.as_str()), &by, None)?;
+        undoable.retain(|undoable| undoable != id);
+        Ok((done.line, Became::Open(done.id)))
       }
       Act::Allow { id, source, codes, reason, days } => {
         self.allow(id, source, codes, (reason.as_deref(), *days))

@@ -8,8 +8,8 @@
 
 use super::view::{EventLine, SourceLine, View, WaitingItem};
 use crate::{
+  command::shared::evidence::trust_words,
   engine::EventKind,
-  provenance::Trust,
   stats::Counts,
   terminal::{
     escape::{Escape, width},
@@ -328,7 +328,7 @@ fn source_table(sources: &[SourceLine]) -> Table {
       Cell::from(kept.to_string()),
       styled(flagged, Style::Yellow),
       styled(quarantined, Style::Red),
-      Cell::from(source.trust.map_or("", Trust::as_str)),
+      Cell::from(source.trust.map_or("", |trust| trust_words(&source.name, trust))),
     ]);
   }
   table

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use ratatui_core::{backend::TestBackend, buffer, terminal::Terminal};
 
 use super::*;
+use crate::provenance::Trust;
 use crate::{
   command::top::{
     backend::draw,

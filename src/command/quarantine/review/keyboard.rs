@@ -24,6 +24,8 @@ use crate::terminal::escape::lossy;
 const CHUNK: usize = 1024;
 /// The longest line in bytes; the rest of a longer line is dropped.
 const MAX_LINE: usize = 4096;
+/// The key Enter in raw mode, and an empty line.
+pub const ENTER: char = '\r';
 /// The bytes of Ctrl-C and Ctrl-D, which cause no signal in raw mode.
 const INTERRUPTS: [u8; 2] = [3, 4];
 
@@ -90,6 +92,23 @@ impl Keyboard {
       let Some(key) = letters.next() else { continue };
       return Ok(Typed::Key(key, letters.as_str().trim().to_owned()));
     }
+  }
+
+  /// Waits for a key like [`Keyboard::key`]; an empty line is the key Enter.
+  pub fn key_or_enter(&mut self) -> io::Result<Typed> {
+    if let Some(keys) = &mut self.keys {
+      return keys.key();
+    }
+    let Typed::Line(line) = self.line()? else { return Ok(Typed::End) };
+    let line = line.trim_start();
+    let mut letters = line.chars();
+    let key = letters.next().unwrap_or(ENTER);
+    Ok(Typed::Key(key, letters.as_str().trim().to_owned()))
+  }
+
+  /// Whether a person types at a terminal.
+  pub fn is_terminal(&self) -> bool {
+    self.keys.is_some() || isatty(io::stdin())
   }
 
   /// Waits for a line.

@@ -5,6 +5,7 @@
 
 use super::card::{Around, Card, Reason};
 use crate::{
+  command::shared::evidence,
   detect::Severity,
   plural::times,
   provenance::{Source, State},
@@ -89,7 +90,8 @@ pub fn screen(card: &Card, (n, all): (usize, usize), look: Look, whole: bool) ->
   rows.extend(text(card, look, whole));
   rows.extend(decoded(card, look));
   rows.extend(strong_reasons(card, look));
-  rows.push(look.named("from", format!("{} ({}): {}", card.source, card.trust, sentence(card))));
+  let trust = if card.source.is_baseline() { String::new() } else { format!(" ({})", card.trust) };
+  rows.push(look.named("from", format!("{}{trust}: {}", card.source, sentence(card))));
   match card.asked.as_deref() {
     None => {}
     Some("") => rows.push(look.named("asked", "nobody asked for anything in that turn")),
@@ -330,12 +332,12 @@ fn width_without_colours(row: &str) -> usize {
 /// Where the item came from, in one sentence, and how far the source is trusted.
 fn story(card: &Card) -> String {
   let sentence = capital(&terminal(sentence(card)));
-  let source = terminal(card.source.as_str());
+  let origin = evidence::origin(&card.source, card.trust, card.attestation);
   let again = match card.occurrences {
     0 | 1 => String::new(),
     n => format!(" It was seen {} more and kept out again.", times(u64::from(n) - 1)),
   };
-  format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
+  format!("{sentence}. Source: {origin}.{again}")
 }
 
 /// How the origin is known, or what is assumed; not escaped.

@@ -5,7 +5,7 @@
 //! question that lists it.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, path::PathBuf};
+use std::path::PathBuf;
 
 use super::{
   card::Card,
@@ -35,6 +35,8 @@ pub enum Wants {
   Key,
   /// A line, for [`Session::line`].
   Line,
+  /// A key, for [`Session::key`], after the last item; or the end, if nobody types at a terminal.
+  Last,
   /// Nothing: the review is over.
   Nothing,
 }
@@ -115,8 +117,8 @@ pub enum Became {
   Decided(BlockId),
   /// It was divided: a part of it is decided, and these parts wait.
   Divided(Vec<BlockId>),
-  /// Its decision was taken back.
-  Open,
+  /// Its decision was taken back, and it has this id now.
+  Open(BlockId),
   /// Nothing about it was decided.
   Unchanged,
 }
@@ -170,7 +172,8 @@ pub struct Session {
   card: Option<Card>,
   ask: Ask,
   look: Look,
-  decided: HashSet<BlockId>,
+  /// The decided items, the last decision last.
+  decided: Vec<BlockId>,
   last: Option<Last>,
   is_over: bool,
 }
@@ -178,7 +181,7 @@ pub struct Session {
 impl Session {
   /// A review of these items, in this order.
   pub fn new(ids: Vec<BlockId>, look: Look) -> Self {
-    let decided = HashSet::new();
+    let decided = Vec::new();
     Self { ids, at: 0, card: None, ask: Ask::Verb, look, decided, last: None, is_over: false }
   }
 
@@ -190,8 +193,10 @@ impl Session {
   /// The input that the session needs next.
   pub fn wants(&self) -> Wants {
     match (self.ids.get(self.at), &self.card) {
-      (None, _) => Wants::Nothing,
       _ if self.is_over => Wants::Nothing,
+      // What was decided can still be taken back.
+      (None, _) if self.latest().is_some() => Wants::Last,
+      (None, _) => Wants::Nothing,
       (Some(id), None) => Wants::Card(id.clone()),
       (Some(_), Some(_)) if self.ask == Ask::Verb => Wants::Key,
       (Some(_), Some(_)) => Wants::Line,
@@ -219,8 +224,42 @@ impl Session {
     said
   }
 
+  /// The question after the last item.
+  pub fn last_question(&self) -> String {
+    let key = |key| self.look.paint(Style::Cyan, key);
+    format!(
+      "{} undo the last decision  {} back  {} quit\n{PROMPT}",
+      key("u"),
+      key("b"),
+      key("Enter")
+    )
+  }
+
+  /// The item that was decided last of those that are still decided.
+  fn latest(&self) -> Option<&BlockId> {
+    self.decided.last()
+  }
+
+  /// Takes a key after the last item.
+  fn last_key(&mut self, key: char) -> Step {
+    match key.to_ascii_lowercase() {
+      'u' => {
+        let Some(id) = self.latest().cloned() else { return Step::Show(String::new()) };
+        self.at = self.ids.iter().position(|one| *one == id).unwrap_or(self.at);
+        return Step::Do(Act::Undo { id });
+      }
+      'b' => self.at = self.at.saturating_sub(1),
+      'q' | '\r' | '\n' => self.end(),
+      _ => {}
+    }
+    Step::Show("\n".to_owned())
+  }
+
   /// Takes a key. `rest` was typed after it: the reason, or the answer to the key's question.
   pub fn key(&mut self, key: char, rest: &str) -> Step {
+    if self.wants() == Wants::Last {
+      return self.last_key(key);
+    }
     let Some(card) = &self.card else { return Step::Show(String::new()) };
     let id = card.id.clone();
     let is_decided = self.decided.contains(&id);
@@ -354,7 +393,7 @@ impl Session {
       Became::Decided(id) => {
         let like = self.card.as_ref().map(Like::of);
         self.last = like.map(|like| Last { act: act.clone(), like });
-        self.decided.insert(id.clone());
+        self.decided.push(id.clone());
         if let Some(at) = self.ids.get_mut(self.at) {
           *at = id;
         }
@@ -367,9 +406,10 @@ impl Session {
         self.ids.splice(at..at, parts);
         self.next();
       }
-      Became::Open => {
-        if let Some(id) = self.ids.get(self.at) {
-          self.decided.remove(id);
+      Became::Open(now) => {
+        if let Some(id) = self.ids.get_mut(self.at) {
+          self.decided.retain(|decided| decided != id);
+          *id = now;
         }
         // The item is shown again, in its new state.
         self.card = None;
@@ -387,7 +427,7 @@ impl Session {
       if let Some(id) = self.ids.iter_mut().find(|id| **id == former) {
         *id = now.clone();
       }
-      self.decided.insert(now);
+      self.decided.push(now);
     }
     if self.ids.get(self.at).is_some_and(|id| self.decided.contains(id)) {
       self.next();

@@ -299,10 +299,33 @@ fn a_decided_item_is_shown_again_and_its_decision_taken_back() {
     assert!(matches!(session.key(key, ""), Step::Show(_)), "{key} decides nothing again");
   }
   assert_eq!(session.key('u', ""), Step::Do(Act::Undo { id: id("a1b2c3") }));
-  session.acted(&Act::Undo { id: id("a1b2c3") }, "undone", Became::Open);
+  session.acted(&Act::Undo { id: id("a1b2c3") }, "undone", Became::Open(id("a1b2c3")));
   assert_eq!((session.wants(), session.tally()), (Wants::Card(id("a1b2c3")), (0, 2)));
   session.show(card());
   assert_eq!(session.key('u', ""), Step::Show(session.keys()), "it is open");
+}
+
+#[test]
+fn after_the_last_item_its_decision_can_be_taken_back() {
+  let mut session = Session::new(vec![id("d4e5f6")], look(80, false));
+  session.show(flagged());
+  let Step::Do(act) = session.key('r', "") else { panic!("no decision") };
+  session.acted(&act, "taken out", Became::Decided(id("a1b2c3")));
+  assert_eq!(session.wants(), Wants::Last);
+  assert_eq!(session.last_question(), "u undo the last decision  b back  Enter quit\n> ");
+  session.key('x', "");
+  assert_eq!(session.wants(), Wants::Last, "another key asks once more");
+  let undo = Act::Undo { id: id("a1b2c3") };
+  assert_eq!(session.key('u', ""), Step::Do(undo.clone()));
+  // The block has its former id again.
+  session.acted(&undo, "undone", Became::Open(id("d4e5f6")));
+  assert_eq!((session.wants(), session.tally()), (Wants::Card(id("d4e5f6")), (0, 1)));
+  for (key, then) in [('b', Wants::Card(id("d4e5f6"))), ('\r', Wants::Nothing)] {
+    session.show(flagged());
+    session.acted(&act, "taken out", Became::Decided(id("d4e5f6")));
+    session.key(key, "");
+    assert_eq!(session.wants(), then);
+  }
 }
 
 #[test]
