@@ -90,9 +90,48 @@ fn a_dumb_terminal_is_asked_for_lines() {
   assert!(!shown.contains('\u{1b}'), "{shown}");
   assert!(terminal.is_for_lines());
   terminal.enter("r");
+  terminal.expect("u undo the last decision  b back  Enter quit");
+  terminal.enter("");
   terminal.expect("1 item decided");
   assert_eq!(terminal.wait().code(), Some(0));
   assert_eq!(status_of(&guarded, &ids[0]), "rejected");
+}
+
+#[test]
+fn the_last_decision_can_be_taken_back_before_the_review_ends() {
+  let before = format!("# Memory\n\n- tea\n\n{}\n", poison(1));
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", before.clone());
+  guarded.start();
+  guarded.stop();
+  let id = guarded.listed("flagged")[0]["id"].as_str().unwrap().to_owned();
+  let Some(mut terminal) = guarded.on_terminal("xterm", &["review"]) else { return };
+  terminal.expect(" quit");
+  for key in [b"x", b"u"] {
+    terminal.press(b"r");
+    terminal.expect("in quarantine, out of");
+    terminal.expect("u undo the last decision  b back  Enter quit");
+    // Another key asks once more.
+    terminal.press(key);
+    if key == b"x" {
+      terminal.expect("u undo the last decision  b back  Enter quit");
+      terminal.press(b"b");
+      terminal.expect("u undo");
+      terminal.expect(" quit");
+      terminal.press(b"u");
+    }
+    terminal.expect(&format!("{id}: undone, flagged again in"));
+    let card = terminal.expect(" quit");
+    assert!(card.contains(&id) && card.contains("flagged"), "{card}");
+  }
+  assert_eq!(guarded.read("MEMORY.md"), before.as_bytes());
+  terminal.press(b"r");
+  terminal.expect("in quarantine, out of");
+  terminal.expect("Enter quit");
+  terminal.press(b"\r");
+  terminal.expect("1 item decided");
+  terminal.expect("to take this back: `memfw undo ");
+  assert_eq!(terminal.wait().code(), Some(0));
+  assert_eq!(guarded.waiting().len(), 1);
 }
 
 #[test]
@@ -103,7 +142,9 @@ fn lines_over_a_pipe_do_the_same_as_keys() {
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
   assert!(!output.stdout.contains('\u{1b}'));
   assert!(output.stdout.contains(&format!("{}: later", ids[0])), "{}", output.stdout);
-  assert!(output.stdout.ends_with("2 items decided, 1 left\n"), "{}", output.stdout);
+  let end =
+    format!("2 items decided, 1 left\nto take this back: `memfw undo {} {}`\n", ids[1], ids[2]);
+  assert!(output.stdout.ends_with(&end), "{}", output.stdout);
   let expected = ["quarantined", "approved", "rejected"];
   assert_eq!([0, 1, 2].map(|n| status_of(&guarded, &ids[n])), expected);
   for line in output.stdout.lines() {
@@ -138,7 +179,7 @@ fn a_flagged_block_is_approved_or_taken_out() {
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
   assert!(output.stdout.contains("it was there before memfw"), "{}", output.stdout);
   assert!(output.stdout.contains("it is here"), "{}", output.stdout);
-  assert!(output.stdout.ends_with("2 items decided\n"), "{}", output.stdout);
+  assert!(output.stdout.contains("\n2 items decided\nto take this back: "), "{}", output.stdout);
   assert_eq!((guarded.waiting().len(), guarded.listed("approved").len()), (1, 1));
   assert_eq!(guarded.holding("workspace", &needle(1)).len(), 0);
   assert_eq!(guarded.holding("workspace", &needle(2)).len(), 1);
@@ -154,7 +195,7 @@ fn a_decision_is_repeated_and_one_is_taken_back() {
   assert!(said.contains(&format!("{}: undone, quarantined again", ids[0])), "{said}");
   // After the first was taken back, all four are alike.
   assert!(said.contains("Reject 4 items of this file and code as well?"), "{said}");
-  assert!(said.ends_with("4 items decided\n"), "{said}");
+  assert!(said.contains("\n4 items decided\nto take this back: `memfw undo "), "{said}");
   assert_eq!([0, 1, 2, 3].map(|n| status_of(&guarded, &ids[n])), ["rejected"; 4]);
   let audit = guarded.json(&["audit", "--event", "rejected", "--json"]);
   let reasons = audit.as_array().unwrap().iter().map(|one| one["detail"].as_str().unwrap());
@@ -164,6 +205,45 @@ fn a_decision_is_repeated_and_one_is_taken_back() {
   let output = piped(&guarded, &[], "r\nR\n\n");
   assert!(output.stdout.contains("Reject 1 item of this file"), "{}", output.stdout);
   assert_eq!([0, 1].map(|n| status_of(&guarded, &ids[n])), ["rejected", "quarantined"]);
+}
+
+#[test]
+fn filters_choose_what_is_decided_and_reviewed() {
+  let (guarded, ids) = poisoned(3);
+  // Nothing is decided where a filter chooses nothing, or where nobody is there to ask.
+  let none = guarded.memfw(&["reject", "--effect", "promotion"]);
+  assert!(none.status == 2 && none.stderr.contains("no item is like that"), "{none:?}");
+  let asked = guarded.memfw(&["reject", "--code", "exfiltration-endpoint"]);
+  assert!(
+    asked.status == 2 && asked.stderr.contains("3 items would be decided about"),
+    "{asked:?}"
+  );
+  assert_eq!(guarded.waiting().len(), 3);
+  let other = guarded.memfw(&["approve", "--file", "memory/other.md", "--yes"]);
+  assert_eq!(other.status, 2, "{other:?}");
+  // A review has only the chosen items.
+  let shown =
+    piped(&guarded, &["--code", "exfiltration-endpoint", "--trust", "untrusted"], "r\nq\n");
+  assert!(shown.stdout.contains("[1 of 3]"), "{}", shown.stdout);
+  assert_eq!(status_of(&guarded, &ids[0]), "rejected");
+  let source =
+    ["approve", "--source", "unknown", "--file", "MEMORY.md", "--yes", "--reason", "mine"];
+  let said = guarded.ok(&source);
+  assert!(
+    said.contains(&format!("to take this back: `memfw undo {} {}`", ids[1], ids[2])),
+    "{said}"
+  );
+  assert_eq!([0, 1, 2].map(|n| status_of(&guarded, &ids[n])), ["rejected", "approved", "approved"]);
+  // One item needs no question, and an effect is the code of a source without the right to it.
+  guarded.ok(&["undo", &ids[1]]);
+  let codes = guarded.waiting()[0]["codes"].to_string();
+  let foreign = codes.split('"').find_map(|code| code.strip_prefix("foreign-"));
+  if let Some(effect) = foreign.filter(|effect| *effect != "order") {
+    guarded.ok(&["reject", "--effect", effect]);
+  } else {
+    guarded.ok(&["reject", "--status", "quarantined"]);
+  }
+  assert!(guarded.waiting().is_empty());
 }
 
 #[test]
@@ -225,7 +305,7 @@ fn an_item_and_a_code_are_explained() {
   let explained = guarded.ok(&["explain", &ids[0]]);
   for part in [
     format!("{}  quarantined\n", ids[0]),
-    "  source  unknown, untrusted, self-reported\n".to_owned(),
+    "  source  unknown, untrusted\n".to_owned(),
     "  how     nothing on record\n".to_owned(),
     "  found   exfiltration-endpoint: a ".to_owned(),
     "  policy  trust untrusted, no record identifies the source, sensitivity medium\n".to_owned(),
@@ -264,7 +344,7 @@ fn an_id_in_a_marker_is_explained() {
     for part in [
       format!("{id}  validated\n"),
       format!("  marker  {id}, shared with other blocks of one source\n"),
-      "  source  unknown, untrusted, self-reported\n".to_owned(),
+      "  source  unknown, untrusted\n".to_owned(),
       "/MEMORY.md:5\n".to_owned(),
     ] {
       assert!(explained.contains(&part), "`{part}` is not in:\n{explained}");

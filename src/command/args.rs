@@ -356,7 +356,7 @@ mod tests {
     let error = parse("memfw scan --preset loud").unwrap_err();
     assert!(error.contains("`quiet`, `balanced` or `strict`"), "{error}");
     let error = parse("memfw list --status bogus").unwrap_err();
-    assert!(error.contains("flagged, quarantined, held, approved or rejected"), "{error}");
+    assert!(error.contains("flagged, quarantined, held, approved, rejected, corrected"), "{error}");
     let error = parse("memfw list --code concealmint").unwrap_err();
     assert!(error.contains("did you mean `concealment`?"), "{error}");
   }

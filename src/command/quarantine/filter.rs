@@ -9,7 +9,7 @@ use crate::{
   app::paths::resolved,
   command::shared::{lookup::find_item, since::time_of},
   config::nearest,
-  detect::Code,
+  detect::{Code, effects::Effect, policy::power::code_of},
   provenance::{State, Trust},
   store::{Item, ItemFilter, Ledger, Loss},
   terminal::failure::Failure,
@@ -33,6 +33,10 @@ pub struct FilterArgs {
   /// Only with this finding code
   #[arg(long, value_name = "CODE", value_parser = code)]
   pub code: Vec<Code>,
+
+  /// Only with this effect on the agent or its owner, such as payment
+  #[arg(long, value_name = "EFFECT", value_parser = effect)]
+  pub effect: Vec<Effect>,
 
   /// Only of this trust, such as untrusted or hostile
   #[arg(long, value_name = "TRUST")]
@@ -58,27 +62,40 @@ const STATES: [State; 8] = [
 fn state(word: &str) -> Result<State, String> {
   let known = word.parse().ok().filter(|state| STATES.contains(state));
   known.ok_or_else(|| {
-    format!("no item is `{word}`; items are flagged, quarantined, held, approved or rejected")
+    let words = STATES.map(State::as_str).join(", ");
+    format!("no item is `{word}`; items are {words}")
   })
 }
 
 fn code(word: &str) -> Result<Code, String> {
   word.parse::<Code>().map_err(|error| {
-    nearest(word, Code::ALL.iter().map(|code| code.as_str())).map_or_else(
-      || format!("{error}; docs/findings.md lists the codes"),
-      |near| format!("{error}; did you mean `{near}`?"),
+    // Without a similar word, one with a common beginning or part is what a person may have meant.
+    let words = || Code::ALL.iter().map(|code| code.as_str());
+    let near = nearest(word, words())
+      .or_else(|| words().find(|code| code.split('-').any(|part| part == word)))
+      .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    format!(
+      "{error}{near}; `memfw list --json` shows the codes of items, docs/findings.md all of them"
     )
+  })
+}
+
+fn effect(word: &str) -> Result<Effect, String> {
+  word.parse::<Effect>().map_err(|_| {
+    let words: Vec<&str> = Effect::ALL.iter().map(|effect| effect.as_str()).collect();
+    format!("no effect is `{word}`; effects are {}", words.join(", "))
   })
 }
 
 impl FilterArgs {
   /// Whether every item is meant.
   pub(super) fn is_empty(&self) -> bool {
-    let Self { status, file, source, code, trust, since } = self;
+    let Self { status, file, source, code, effect, trust, since } = self;
     status.is_empty()
       && file.is_empty()
       && source.is_empty()
       && code.is_empty()
+      && effect.is_empty()
       && trust.is_empty()
       && since.is_none()
   }
@@ -105,8 +122,13 @@ impl FilterArgs {
 
   /// The chosen losses that wait; a loss has no state of an item, no source and no code.
   pub(super) fn losses(&self, ledger: &Ledger) -> Result<Vec<Loss>, Failure> {
-    let Self { status, file, source, code, trust, since } = self;
-    if !(status.is_empty() && source.is_empty() && code.is_empty() && trust.is_empty()) {
+    let Self { status, file, source, code, effect, trust, since } = self;
+    let is_about_items = !(status.is_empty()
+      && source.is_empty()
+      && code.is_empty()
+      && effect.is_empty()
+      && trust.is_empty());
+    if is_about_items {
       return Ok(vec![]);
     }
     let files: Vec<(&PathBuf, PathBuf)> = file.iter().map(|file| (file, resolved(file))).collect();
@@ -136,6 +158,8 @@ impl FilterArgs {
     is_of(&item.path, files)
       && (self.source.is_empty() || self.source.iter().any(is_source))
       && (self.code.is_empty() || self.code.iter().any(|code| item.codes.contains(code)))
+      // A text of a source that has no right to an effect has the code of that effect.
+      && (self.effect.is_empty() || self.effect.iter().any(|effect| item.codes.contains(&code_of(*effect))))
       && (self.trust.is_empty() || self.trust.contains(&item.trust))
   }
 }
@@ -184,7 +208,7 @@ pub(super) fn chosen_to_change(
   if names.is_empty() && filter.is_empty() {
     return Err(
       Failure::usage("no item is named")
-        .hint("name items, or choose them: `--file`, `--code`, `--source`"),
+        .hint("name items, or choose them: `--file`, `--code`, `--effect`, `--source`"),
     );
   }
   let mut items = chosen(ledger, names, filter, Unless::Out)?;
