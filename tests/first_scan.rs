@@ -19,7 +19,7 @@ fn a_first_scan_is_one_line_for_each_workspace() {
   let lines: Vec<&str> = log.lines().filter(|line| line.contains("[TMP]/workspace")).collect();
   let adopted: Vec<&&str> = lines.iter().filter(|line| line.contains("baseline adopted")).collect();
   assert_eq!(adopted.len(), 1, "{log}");
-  assert!(adopted[0].contains("event=adopted file=[TMP]/workspace "), "{log}");
+  assert!(adopted[0].contains("baseline adopted file=[TMP]/workspace "), "{log}");
   assert!(adopted[0].contains("detail=\"7 files, 13 blocks, 1 finding: memfw list\""), "{log}");
   assert!(!log.contains("block flagged"), "the line of the workspace counts it: {log}");
   assert!(!log.contains("MEMORY.md"), "{log}");

@@ -31,7 +31,7 @@ fn without_a_command_the_state_is_five_lines_and_names_the_next_step() {
     stopped.contains("  problems    the daemon is not running: nothing is guarded\n"),
     "{stopped}"
   );
-  assert!(stopped.contains("  next        memfw service install, or memfw run"), "{stopped}");
+  assert!(stopped.contains("  next        memfw run: nothing is guarded now"), "{stopped}");
 }
 
 #[test]
@@ -95,8 +95,15 @@ fn a_wrong_word_is_answered_with_one_suggestion_or_the_right_words() {
   let event = guarded.memfw(&["audit", "--event", "foo"]).stderr;
   assert!(event.contains("the events are started, stopped, "), "{event}");
   let status = guarded.memfw(&["list", "--status", "bogus"]).stderr;
-  let right = "items are flagged, quarantined, held, approved or rejected";
+  let right =
+    "items are flagged, quarantined, held, approved, rejected, corrected, forgotten, split";
   assert!(status.contains(right), "{status}");
+  let code = guarded.memfw(&["list", "--code", "bogus"]).stderr;
+  assert!(code.contains("`bogus`; `memfw list --json` shows the codes of items"), "{code}");
+  let code = guarded.memfw(&["list", "--code", "payment"]).stderr;
+  assert!(code.contains("did you mean `foreign-payment`?"), "{code}");
+  let effect = guarded.memfw(&["list", "--effect", "bogus"]).stderr;
+  assert!(effect.contains("effects are standing-order, command, payment, "), "{effect}");
   // A code may be shortened as far as it is the only one.
   let page = guarded.ok(&["explain", "exfil"]);
   assert!(page.starts_with("exfiltration-endpoint  "), "{page}");

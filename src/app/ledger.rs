@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
+  advice::BEGIN,
   context::Context,
   paths::{KEY, LEDGER},
 };
@@ -34,10 +35,9 @@ impl Context {
 
   /// The ledger, read-only; a failure with advice where memfw has never run.
   pub fn ledger(&self) -> Result<Ledger, Failure> {
-    self.ledger_to_read()?.ok_or_else(|| {
-      Failure::unavailable("memfw has not guarded anything yet")
-        .hint("start it with `memfw run`, or try `memfw demo`")
-    })
+    self
+      .ledger_to_read()?
+      .ok_or_else(|| Failure::unavailable("memfw has not guarded anything yet").hint(BEGIN))
   }
 
   /// The ledger, read-only, with its key, so that sealed bytes can be shown.

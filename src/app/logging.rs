@@ -134,6 +134,11 @@ pub fn quoted(value: &str) -> String {
 /// Events of level info that wait for a person, and are not green for that reason.
 const ALARMING: &[&str] = &["quarantined", "held", "returned", "flagged", "forged-marker"];
 
+/// Whether an event of this name waits for a person.
+pub fn is_alarming(event: &str) -> bool {
+  ALARMING.contains(&event)
+}
+
 struct Text {
   time: bool,
   colour: bool,
@@ -174,7 +179,11 @@ struct Fields {
 
 impl Fields {
   fn add(&mut self, field: &Field, value: &str) {
-    self.is_alarming |= field.name() == "event" && ALARMING.contains(&value);
+    if field.name() == "event" {
+      // The message says it already; programs read it in JSON.
+      self.is_alarming |= is_alarming(value);
+      return;
+    }
     if field.name() == "message" {
       self.message = terminal(value);
       return;
@@ -263,8 +272,8 @@ mod tests {
       colour,
       || tracing::info!(target: "memfw", event = "quarantined", "block quarantined"),
     );
-    assert_eq!(kept, "\u{1b}[32m info\u{1b}[0m block kept event=kept\n");
-    assert_eq!(out, "\u{1b}[33m info\u{1b}[0m block quarantined event=quarantined\n");
+    assert_eq!(kept, "\u{1b}[32m info\u{1b}[0m block kept\n");
+    assert_eq!(out, "\u{1b}[33m info\u{1b}[0m block quarantined\n");
   }
 
   #[test]

@@ -4,6 +4,7 @@
 //! Every command gets a [`Context`]; most files here add methods to it.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod agent;
 pub mod configuration;
 pub mod context;

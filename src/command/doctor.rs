@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::{
   app::{
+    advice::FIRST,
     agent,
     configuration::{DISTRUST_HINT, distrust},
     context::Context,
@@ -277,7 +278,7 @@ fn directory(data: &Path, lost: Option<&LostLedger>, checks: &mut Vec<Check>) {
       return;
     }
     add(checks, "data", Health::Note, format!("`{}` does not exist yet", shown(data)));
-    hint(checks, Some("`memfw run` creates it"));
+    hint(checks, Some("`memfw init` creates it"));
     return;
   };
   if found.mode() & 0o077 == 0 {
@@ -346,7 +347,7 @@ fn daemon(context: &Context, data: &Path, lost: Option<&LostLedger>, checks: &mu
     // Before memfw has ever run, a stopped daemon is no error.
     Ok(None) if lost.is_none() && !data.join(LEDGER).exists() => {
       add(checks, "daemon", Health::Note, "has not been started yet");
-      hint(checks, Some("memfw run"));
+      hint(checks, Some(FIRST));
     }
     Ok(None) => {
       add(checks, "daemon", Health::Wrong, "is stopped: nothing is guarded");

@@ -12,7 +12,7 @@ use crate::{
   app::{
     context::Context,
     exit::Status,
-    logging::{filter, quoted, word},
+    logging::{filter, is_alarming, quoted, word},
   },
   config::LogLevel,
   detect::{Code, Layer},
@@ -126,6 +126,7 @@ fn write(context: &Context, row: &EventRow, as_json: bool) -> Result<(), Failure
 /// An event as a line in the format of the daemon's log.
 fn line(row: &EventRow, colour: bool) -> String {
   let (level, style) = word(row.event.level());
+  let style = if is_alarming(row.event.as_str()) { Style::Yellow } else { style };
   let at = Style::Dim.paint(&time::rfc3339(row.at), colour);
   let mut line = format!(
     "{at} {} {}",
@@ -194,7 +195,7 @@ mod tests {
   fn colours_change_nothing_but_colours() {
     let coloured = line(&row(), true);
     assert!(
-      coloured.contains("\x1b[32m info\x1b[0m \x1b[1mblock quarantined\x1b[0m"),
+      coloured.contains("\x1b[33m info\x1b[0m \x1b[1mblock quarantined\x1b[0m"),
       "{coloured:?}"
     );
     let codes = regex::Regex::new("\x1b\\[[0-9]+m").unwrap();

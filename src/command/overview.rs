@@ -3,7 +3,10 @@
 //! The exit status is 0 in every state; that of `memfw status` tells the state.
 #![forbid(unsafe_code)]
 
-use super::status::{self, StatusReport};
+use super::{
+  doctor::mending::start,
+  status::{self, StatusReport},
+};
 use crate::{
   app::{context::Context, exit::Status},
   terminal::{escape::Escape, failure::Failure, output::Style},
@@ -21,7 +24,7 @@ pub fn run(context: &Context) -> Result<Status, Failure> {
   out.line(&report.extent())?;
   out.line(&report.waiting(context, ""))?;
   out.line(&format!("  problems    {}", problems(context, &report)))?;
-  out.line(&format!("  next        {}", next(&report)))?;
+  out.line(&format!("  next        {}", next(context, &report)))?;
   Ok(Status::Yes)
 }
 
@@ -39,13 +42,14 @@ fn problems(context: &Context, report: &StatusReport) -> String {
 }
 
 /// What a person does now.
-fn next(report: &StatusReport) -> &'static str {
-  match report.daemon {
+fn next(context: &Context, report: &StatusReport) -> String {
+  let next = match report.daemon {
     _ if !report.has_run() => "memfw init guards your agent, memfw demo shows it",
-    "stopped" => "memfw service install, or memfw run: nothing is guarded now",
+    "stopped" => return format!("{}: nothing is guarded now", start(context)),
     _ if report.n_open() > 0 => "memfw review",
     "starting" => "memfw status --wait 60",
     _ if !report.degradations.is_empty() => "memfw status, memfw doctor",
     _ => "nothing; memfw --help lists the commands",
-  }
+  };
+  next.to_owned()
 }

@@ -69,7 +69,10 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
           "{} pending and no daemon is running",
           pending(unsettled.len())
         ))
-        .hint(format!("start it with `memfw run`, or process them with `{again}`")),
+        .hint(format!(
+          "start it with `{}`, or process them with `{again}`",
+          super::doctor::mending::start(context)
+        )),
       );
     }
     if waited >= patience {

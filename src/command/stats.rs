@@ -77,6 +77,7 @@ pub fn run(context: &Context, args: StatsArgs) -> Result<Status, Failure> {
   if args.json {
     context.out.json(&to_json(&span, &reading))?;
   } else {
+    context.out.page();
     print(&context.out, &span, &reading, args.rows as usize)?;
   }
   Ok(Status::Yes)

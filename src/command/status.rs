@@ -172,7 +172,7 @@ pub(super) struct StatusReport {
   unguarded: Vec<(String, String)>,
   /// Files with fewer markers than the configuration asks for: path, mode, and reason.
   unmarked: Vec<(String, String, String)>,
-  /// Files that the agent framework no longer loads.
+  /// Files that the agent framework no longer trusts.
   dropped: Vec<Dropped>,
   pub(super) degradations: Vec<(String, i64)>,
   reading: Reading,
@@ -357,11 +357,16 @@ impl StatusReport {
     }
     if self.dropped.len() > MAX_OF_ONE_REASON {
       let what = count(self.dropped.len() as u64, "file");
-      let next = "the agent no longer loads them; `memfw status --json` lists them";
+      let next = "the agent does not trust them; `memfw status --json` lists them";
       out.line(&format!("  dropped     {what}: {next}"))?;
     } else {
-      for Dropped { file, command, .. } in &self.dropped {
-        let next = format!("the agent no longer loads it; `{command}` restores it");
+      for Dropped { file, command, is_loaded, .. } in &self.dropped {
+        // To a file that is only searched, trust makes no difference that a person must act on.
+        let next = if *is_loaded {
+          format!("the agent no longer loads it; `{command}` restores it")
+        } else {
+          "the agent only searches it, and does not trust it".to_owned()
+        };
         out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
       }
     }
@@ -401,11 +406,13 @@ struct Dropped {
   class: String,
   /// The command that brings it back.
   command: String,
+  /// Whether the agent framework loads it, and does not only search it.
+  is_loaded: bool,
 }
 
 impl Dropped {
   fn to_json(&self) -> Value {
-    let Self { file, class, command } = self;
+    let Self { file, class, command, .. } = self;
     json!({ "file": file, "class": class, "command": command })
   }
 }
@@ -427,7 +434,8 @@ fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> 
     {
       let file = shown(&row.path);
       let command = agent::retrust(&file);
-      found.push(Dropped { file, class, command });
+      let is_loaded = records.injection_limit(&row.workspace, rel).is_some();
+      found.push(Dropped { file, class, command, is_loaded });
     }
   }
   Ok(found)

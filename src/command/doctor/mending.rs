@@ -40,7 +40,7 @@ pub(super) fn conclusion(checks: &[Check]) -> String {
 }
 
 /// The command that starts the daemon: as a service, where one is installed.
-pub(super) fn start(context: &Context) -> &'static str {
+pub(in crate::command) fn start(context: &Context) -> &'static str {
   // A second installation changes nothing about the file, and starts the service.
   if service::is_installed(context) { "memfw service install" } else { "memfw run" }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{FilterArgs, QuarantineListArgs, filter::Unless, in_file::FlaggedTexts, loss, to_json};
 use crate::{
-  app::{context::Context, exit::Status},
+  app::{advice::BEGIN, context::Context, exit::Status},
   command::shared::finding,
   detect::{Code, Severity},
   engine::event::shown,
@@ -100,7 +100,7 @@ pub(super) fn nothing(
       }
     }
   } else {
-    "memfw has not guarded anything yet: `memfw run` starts it, `memfw demo` shows it".to_owned()
+    format!("memfw has not guarded anything yet: {BEGIN}")
   };
   context.out.line(&line)?;
   Ok(Status::Yes)
