@@ -211,6 +211,17 @@ mod tests {
   use super::*;
 
   #[test]
+  fn every_kind_is_in_the_glossary_of_the_book() {
+    let page = include_str!("../../docs/how-it-works.md");
+    let (_, events) = page.split_once("\n## Events\n").unwrap();
+    let rows: Vec<&str> = events.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let named: Vec<&str> =
+      rows.iter().filter_map(|row| row.split_once("` | ")).map(|row| row.0).collect();
+    let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(named, kinds, "in the order of the type");
+  }
+
+  #[test]
   fn words_round_trip_and_are_unique() {
     for kind in EventKind::ALL {
       assert_eq!(kind.as_str().parse(), Ok(*kind));
