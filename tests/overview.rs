@@ -101,7 +101,7 @@ fn a_wrong_word_is_answered_with_one_suggestion_or_the_right_words() {
   let code = guarded.memfw(&["list", "--code", "bogus"]).stderr;
   assert!(code.contains("`bogus`; `memfw list --json` shows the codes of items"), "{code}");
   let code = guarded.memfw(&["list", "--code", "payment"]).stderr;
-  assert!(code.contains("did you mean `foreign-payment`?"), "{code}");
+  assert!(code.contains("did you mean `payment-swap`? `memfw list"), "{code}");
   let effect = guarded.memfw(&["list", "--effect", "bogus"]).stderr;
   assert!(effect.contains("effects are standing-order, command, payment, "), "{effect}");
   // A code may be shortened as far as it is the only one.

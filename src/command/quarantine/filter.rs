@@ -73,9 +73,9 @@ fn code(word: &str) -> Result<Code, String> {
     let words = || Code::ALL.iter().map(|code| code.as_str());
     let near = nearest(word, words())
       .or_else(|| words().find(|code| code.split('-').any(|part| part == word)))
-      .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+      .map_or_else(|| ";".to_owned(), |near| format!("; did you mean `{near}`?"));
     format!(
-      "{error}{near}; `memfw list --json` shows the codes of items, docs/findings.md all of them"
+      "{error}{near} `memfw list --json` shows the codes of items, docs/findings.md all of them"
     )
   })
 }
