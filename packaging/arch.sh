@@ -30,11 +30,11 @@ sed "s#$base#@#" "$dist/recipes/.SRCINFO" | sort >"$work/ours"
 diff <(grep . "$work/ours") <(grep . "$work/theirs") >&2 || { echo "error: .SRCINFO is not that of the recipe" >&2; exit 1; }
 
 root=$work/root
-mkdir -p "$root/var/lib/pacman" "$root/etc" "$root/home/notes"
+mkdir -p "$root/var/lib/pacman" "$root/etc" "$root/srv/notes"
 pacman=(pacman --root "$root" --dbpath "$root/var/lib/pacman" --config /dev/null --noconfirm --noscriptlet)
 "${pacman[@]}" --upgrade --nodeps --nodeps "$package" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-printf '# Memory\n' >"$root/home/notes/MEMORY.md"
-home=$root/home
+printf '# Memory\n' >"$root/srv/notes/MEMORY.md"
+home=$root/srv
 env -i HOME="$home" MEMFW_HOME="$home/memfw" "$root/usr/bin/memfw" run --once --workspace "$home/notes" 2>/dev/null
 [ -f "$root/usr/lib/systemd/user/memfw.service" ] || { echo "error: there is no unit" >&2; exit 1; }
 "${pacman[@]}" --remove memfw-bin >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }

@@ -4,7 +4,7 @@
 #![cfg(all(debug_assertions, linux))]
 
 use {
-  crate::support::{Guarded, NEVER, Writer, poison},
+  crate::support::{Guarded, NEVER, Writer, pace, poison},
   rustix::process::Signal,
   std::{
     fs,
@@ -38,7 +38,7 @@ fn assert_leaves_soon(guarded: &Guarded) {
   Writer::Shell.add(&file, format!("\n{}\n", poison(1)).as_bytes());
   while fs::read_to_string(&file).unwrap().contains(&poison(1)) {
     assert!(started.elapsed() < SOON, "the poison is in its file after {:?}", started.elapsed());
-    std::thread::sleep(Duration::from_millis(2));
+    pace(Duration::from_millis(2));
   }
 }
 

@@ -233,7 +233,7 @@ fn a_row_of_unknown_form_is_not_touched() {
 }
 
 #[test]
-fn what_is_missing_of_an_installed_plugin_is_told() {
+fn what_is_missing_of_an_installed_plugin_is_reported() {
   let guarded = world();
   let state = guarded.tmp().join("state");
   put_plugin(&state);

@@ -5,12 +5,13 @@
 pub mod args;
 mod choice;
 mod plugin;
+mod plugin_files;
 mod plugin_state;
 mod policy;
 mod retrust;
 mod state;
 
-pub(super) use {plugin::installed as plugin_dir, plugin_state::PluginState};
+pub(super) use {plugin_files::installed as plugin_dir, plugin_state::PluginState};
 
 pub use args::{AgentArgs, AgentStatusArgs, InstallArgs, NAME, RetrustArgs, UninstallArgs};
 

@@ -5,13 +5,15 @@
 //! nor clock, and every size is capped.
 #![forbid(unsafe_code)]
 
+mod counts;
 mod stock;
 mod summary;
 mod tally;
 
+pub use counts::{Counts, What};
 pub use stock::{Level, MAX_DAYS, Move, levels};
 pub use summary::{Day, summary};
-pub use tally::{Counts, Figures, Happening, Line, MAX_NAMES, Tally, What};
+pub use tally::{Figures, Happening, Line, MAX_NAMES, Tally};
 
 /// Microseconds of a day. Days are those of UTC, as times are in JSON.
 pub const DAY: i64 = 86_400_000_000;

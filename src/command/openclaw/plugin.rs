@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{
   args::{InstallArgs, UninstallArgs},
   choice,
+  plugin_files::{FILES, ID, SKILL, installed},
   plugin_state::PluginState,
 };
 use crate::{
@@ -34,24 +35,6 @@ use crate::{
   },
 };
 
-/// The id of the plugin.
-pub(super) const ID: &str = "memfw";
-/// Its files.
-pub(super) const FILES: &[(&str, &str)] = &[
-  ("package.json", include_str!("../../../integrations/openclaw/package.json")),
-  ("openclaw.plugin.json", include_str!("../../../integrations/openclaw/openclaw.plugin.json")),
-  ("index.js", include_str!("../../../integrations/openclaw/index.js")),
-  ("link.js", include_str!("../../../integrations/openclaw/link.js")),
-  ("chat.js", include_str!("../../../integrations/openclaw/chat.js")),
-  ("checked.js", include_str!("../../../integrations/openclaw/checked.js")),
-  ("described.js", include_str!("../../../integrations/openclaw/described.js")),
-  ("installed.js", include_str!("../../../integrations/openclaw/installed.js")),
-  ("judge.js", include_str!("../../../integrations/openclaw/judge.js")),
-  ("notices.js", include_str!("../../../integrations/openclaw/notices.js")),
-  ("heard.js", include_str!("../../../integrations/openclaw/heard.js")),
-  ("reads.js", include_str!("../../../integrations/openclaw/reads.js")),
-  (SKILL, include_str!("../../../integrations/openclaw/skills/memfw-memory/SKILL.md")),
-];
 /// What the owner accepts; `{}` stands for this program. docs/openclaw.md has the same list.
 const CONSENT: &[&str] = &[
   "sees each call of a tool and its answer, and who asked for the run; keeps that in memory, and gives it to memfw only",
@@ -64,8 +47,6 @@ const CONSENT: &[&str] = &[
   "sends a notice of what was taken out or held, without its words, to your own chat on Telegram, if OpenClaw's configuration names one",
   "brings one skill, which tells the agent what memfw's comments and frames mean",
 ];
-/// What tells the agent about memfw.
-const SKILL: &str = "skills/memfw-memory/SKILL.md";
 /// The file of the plugin that names this program.
 const PROGRAM: &str = "program.json";
 /// The variables by which memfw finds its own files; the agent's are named in its room.
@@ -78,11 +59,6 @@ const CONFIG: &str = "openclaw-config";
 const MAX_CONFIG: u64 = 16 << 20;
 /// How long OpenClaw may take: it needs some 15 s on two idle cores, and minutes on busy ones (measured).
 const LIMIT: Duration = Duration::from_mins(10);
-
-/// Where an installation of OpenClaw keeps the plugin.
-pub(in crate::command) fn installed(one: &Installation) -> PathBuf {
-  one.layout.state_dir.join("extensions").join(ID)
-}
 
 /// The installation that a command is about, and OpenClaw's program.
 fn found(context: &Context, profile: Option<&str>) -> Result<(Installation, PathBuf), Failure> {

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::plugin::{FILES, ID, installed};
+use super::plugin_files::{FILES, ID, installed};
 use crate::{
   app::{agent::installations, context::Context},
   config::{Config, JudgeVia, LinkWrites, NotifyVia},
