@@ -80,6 +80,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/command/openclaw.rs", "the command about it"),
   ("src/command/openclaw/args.rs", "the command about it"),
   ("src/command/openclaw/choice.rs", "the command about it"),
+  ("src/command/openclaw/plugin_files.rs", "the command about it"),
   ("src/command/openclaw/plugin.rs", "the command about it"),
   ("src/command/openclaw/plugin_state.rs", "the command about it"),
   ("src/command/openclaw/policy.rs", "the command about it"),
