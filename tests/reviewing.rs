@@ -109,13 +109,15 @@ fn the_last_decision_can_be_taken_back_before_the_review_ends() {
   for key in [b"x", b"u"] {
     terminal.press(b"r");
     terminal.expect("in quarantine, out of");
-    terminal.expect("u undo the last decision  b back  Enter quit");
+    terminal.expect("undo the last decision");
+    terminal.expect(" quit");
     // Another key asks once more.
     terminal.press(key);
     if key == b"x" {
-      terminal.expect("u undo the last decision  b back  Enter quit");
+      terminal.expect("undo the last decision");
+      terminal.expect(" quit");
       terminal.press(b"b");
-      terminal.expect("u undo");
+      terminal.expect("undo");
       terminal.expect(" quit");
       terminal.press(b"u");
     }
@@ -126,7 +128,8 @@ fn the_last_decision_can_be_taken_back_before_the_review_ends() {
   assert_eq!(guarded.read("MEMORY.md"), before.as_bytes());
   terminal.press(b"r");
   terminal.expect("in quarantine, out of");
-  terminal.expect("Enter quit");
+  terminal.expect("undo the last decision");
+  terminal.expect(" quit");
   terminal.press(b"\r");
   terminal.expect("1 item decided");
   terminal.expect("to take this back: `memfw undo ");

@@ -153,7 +153,8 @@ fn an_item_is_reviewed_from_the_screen() {
   assert!(card.contains("[1 of 1]") && card.contains(&ids[0]), "{card}");
   terminal.press(b"r");
   terminal.expect(&format!("{}: rejected", ids[0]));
-  terminal.expect("Enter quit");
+  terminal.expect("undo the last decision");
+  terminal.expect(" quit");
   terminal.press(b"\r");
   terminal.expect("1 item decided");
   terminal.expect(ENTER);

@@ -136,6 +136,8 @@ fn gather(
     .iter()
     .copied()
     .filter(|kind| kind.level() <= tracing::Level::INFO || *kind == EventKind::Vanished)
+    // One for each file of the first scan.
+    .filter(|kind| *kind != EventKind::Adopted)
     .collect();
   let mut events = Vec::new();
   let more_events = ledger.each_event(&kinds, span.since, MAX_EVENTS, |row| events.push(row))?;

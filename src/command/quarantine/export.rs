@@ -45,7 +45,7 @@ pub struct ExportArgs {
   #[arg(long, value_name = "FORMAT", default_value = "json", hide_possible_values = true)]
   pub format: ExportFormat,
 
-  /// Include the quarantined text in the JSON; it is hostile, so keep it away from your agent
+  /// Include the quarantined text, which is hostile, in the JSON
   #[arg(long)]
   pub with_text: bool,
 }

@@ -34,7 +34,7 @@ pub struct FilterArgs {
   #[arg(long, value_name = "CODE", value_parser = code)]
   pub code: Vec<Code>,
 
-  /// Only with this effect on the agent or its owner, such as payment
+  /// Only with this effect, such as payment
   #[arg(long, value_name = "EFFECT", value_parser = effect)]
   pub effect: Vec<Effect>,
 

@@ -104,23 +104,24 @@ pub fn screen(card: &Card, (n, all): (usize, usize), look: Look, whole: bool) ->
   rows.join("\n") + "\n"
 }
 
-/// The possible decisions and their keys, in one or two rows. `can_repeat`: whether a decision was made that
-/// can be made again.
-pub fn keys(card: &Card, look: Look, can_repeat: bool) -> String {
+/// The possible decisions and their keys, in one or two rows. `is_decided`: whether it was decided in this review, as
+/// one that was taken out by hand and waits. `can_repeat`: whether a decision was made that can be made again.
+pub fn keys(card: &Card, look: Look, is_decided: bool, can_repeat: bool) -> String {
+  let is_open = is_open(card) && !is_decided;
   let mut keys = Vec::new();
-  if is_open(card) {
+  if is_open {
     keys.extend([("a", "approve"), ("r", if card.in_file { "take out" } else { "reject" })]);
   } else {
     keys.push(("u", "undo"));
   }
-  if card.unit().is_some() {
+  if is_open && card.unit().is_some() {
     keys.push(("p", "part"));
   }
   if can_repeat {
     keys.push(("R", "repeat"));
   }
-  keys.push(("l", if is_open(card) { "later" } else { "next" }));
-  if is_open(card) && !card.to_allow().is_empty() {
+  keys.push(("l", if is_open { "later" } else { "next" }));
+  if is_open && !card.to_allow().is_empty() {
     keys.push(("s", "allow source"));
   }
   if is_cut(card, look) {

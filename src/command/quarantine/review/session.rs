@@ -213,7 +213,8 @@ impl Session {
   /// The keys of the item, and the prompt.
   fn keys(&self) -> String {
     let Some(card) = &self.card else { return PROMPT.to_owned() };
-    format!("{}{PROMPT}", screen::keys(card, self.look, self.last.is_some()))
+    let is_decided = self.decided.contains(&card.id);
+    format!("{}{PROMPT}", screen::keys(card, self.look, is_decided, self.last.is_some()))
   }
 
   /// Skips an item that cannot be reviewed or needs no review any more; returns the text to show.
