@@ -234,7 +234,7 @@ fn what_a_person_took_out_and_approved_is_no_false_alarm() {
 #[test]
 fn a_report_shows_new_blocks_by_local_day_and_files_with_findings() {
   let mut guarded = Guarded::new(NEVER).env("TZ", "XXX-13:30").memory("MEMORY.md", "# Memory\n");
-  let old: String = (0..40).map(|n| format!("- old {n}\n")).collect();
+  let old = (0..40).map(|n| format!("- old {n}\n")).collect::<Vec<_>>().concat();
   for file in ["memory/2026-11-20.md", "memory/2026-11-21.md"] {
     guarded = guarded.memory(file, format!("# Day\n\n{old}"));
   }

@@ -158,8 +158,9 @@ fn an_image_has_each_program_under_its_digest() {
     let digest = descriptor["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
     let bytes = std::fs::read(layout.join("blobs/sha256").join(digest)).unwrap();
     assert_eq!(bytes.len(), descriptor["size"], "{descriptor}");
-    let found: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(found, digest);
+    let found: Vec<String> =
+      Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(found.concat(), digest);
     bytes
   };
   let json = |bytes: Vec<u8>| -> Value { serde_json::from_slice(&bytes).unwrap() };

@@ -81,7 +81,7 @@ fn code(word: &str) -> Result<Code, String> {
 }
 
 fn effect(word: &str) -> Result<Effect, String> {
-  word.parse::<Effect>().map_err(|_| {
+  word.parse::<Effect>().ok().ok_or_else(|| {
     let words: Vec<&str> = Effect::ALL.iter().map(|effect| effect.as_str()).collect();
     format!("no effect is `{word}`; effects are {}", words.join(", "))
   })
