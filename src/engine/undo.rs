@@ -2,7 +2,7 @@
 //!
 //! An approval is undone by taking exactly the approved bytes out of the file again, under their old id; a
 //! rejection by letting the item wait again, with its placeholder in its former place; a take-out by hand is undone
-//! in [`super::undo_take_out`]. What was deleted cannot be restored.
+//! in `undo_take_out`. What was deleted cannot be restored.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, time::Duration};
