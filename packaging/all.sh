@@ -23,11 +23,11 @@ while :; do
 done
 mkdir -p "${1:-target/dist}"
 out=$(cd "${1:-target/dist}" && pwd)
-rm -rf "${out:?}"/*
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
+rm -rf "$out"/memfw-* "$out"/memfw_* "$out/recipes" "$out/SHA256SUMS"
 missing=()
 # made WHAT COMMAND...: runs it; a step that is not possible here is noted.
 made() {
@@ -49,8 +49,15 @@ for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do
   if [ -x "$out/memfw-$version-$target/memfw" ]; then programs+=("$out/memfw-$version-$target/memfw"); fi
 done
 [ ${#programs[@]} -gt 0 ] || { echo "error: no archive could be made" >&2; exit 1; }
+x86_64=$out/memfw-$version-x86_64-unknown-linux-musl/memfw
 case $(uname -m) in
-  x86_64) made "Debian package" env MEMFW_PROGRAM="${programs[0]}" packaging/deb.sh "${check[@]}" "$out" ;;
+  x86_64)
+    if [ -x "$x86_64" ]; then
+      made "Debian package" env MEMFW_PROGRAM="$x86_64" packaging/deb.sh "${check[@]}" "$out"
+    else
+      missing+=("Debian package")
+    fi
+    ;;
   *) made "Debian package" packaging/deb.sh "${check[@]}" "$out" ;;
 esac
 made "image for containers" packaging/oci.sh "${check[@]}" "$out/memfw-$version-oci.tar" "${programs[@]}"

@@ -70,7 +70,7 @@ make_one() {
   local program=$to/$name/memfw
   if [ ${#runner[@]} -gt 0 ]; then
     program=$(mktemp)
-    printf '#!/bin/sh\nexec %s %s "$@"\n' "${runner[*]}" "$(realpath "$to/$name/memfw")" >"$program"
+    printf '#!/bin/sh\nexec %s "%s" "$@"\n' "${runner[*]}" "$(realpath "$to/$name/memfw")" >"$program"
     chmod +x "$program"
   fi
   packaging/stage.sh "$program" "$to/$name/usr"

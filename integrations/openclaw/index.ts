@@ -62,9 +62,11 @@ const MAX_RUNS = 64;
 export function named(tool: string, params: Fields): string[] {
   const texts = (...names: string[]) => names.map((one) => string(params[one])).filter((value) => value !== undefined);
   if (tool !== 'apply_patch') return texts('path', 'file_path', 'filePath');
-  const header = /^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/gm;
-  const found = texts('input', 'patch').flatMap((patch) => [...patch.matchAll(header)].map((one) => one[1]!.trim()));
-  return [...new Set(found)];
+  // Lines end as OpenClaw's parser of patches reads them; each is looked at once.
+  const header = /^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$/s;
+  const lines = texts('input', 'patch').flatMap((patch) => patch.split(/\r?\n/));
+  const found = lines.map((line) => header.exec(line.trim())?.[1]?.trim() ?? '');
+  return [...new Set(found.filter((one) => one !== ''))];
 }
 
 /** What a call would change. A patch is one change, whatever number of files it names: memfw finds them in it. */

@@ -50,15 +50,16 @@ export function installed(): Installed {
 
 /** Whether a path that a call names leads into one of these directories, as OpenClaw's tools read a path. */
 export function leadsInto(dirs: string[], named: string[], workspace: string | undefined): boolean {
+  // OpenClaw shortens some names before it opens them, so that one of any length may lead there.
+  if (named.some((one) => one.length > MAX_PATH)) return true;
   const ends = new Set(dirs.flatMap((dir) => [dir, real(dir)]));
   return named
     .map((one) => meant(one, workspace))
     .some((plain) => plain !== undefined && [plain, real(plain)].some((place) => [...ends].some((dir) => isIn(dir, place))));
 }
 
-/** The absolute path that a name in a call means; nothing if it means no file that there can be. */
+/** The absolute path that a name in a call means; nothing if it means none. */
 function meant(named: string, workspace: string | undefined): string | undefined {
-  if (named.length > MAX_PATH) return undefined;
   let plain = named
     .replace(/<\/arg_value>>+$/, '')
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')

@@ -25,6 +25,7 @@ use crate::{
     rewrite::{Recovery, recover_reshape},
   },
   harness::{Ahead, Harness, ledger_in},
+  provenance::State,
   store::{
     Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending, StateKey,
   },
@@ -444,6 +445,26 @@ fn approved_text_comes_back_again_however_long_memfw_was_down() {
   world.settle();
   assert!(world.read().contains(OVERRIDE), "{}", world.read());
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
+}
+
+#[test]
+fn an_undo_that_finds_no_room_leaves_its_text_out() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let secret =
+    format!("The code of the garage is kept under the flower pot{}.", " and so on".repeat(20));
+  world.write(format!("# Memory\n\n- tea\n\n{secret}\n\n- after\n"));
+  world.settle();
+  world.quarantine(&secret);
+  world.settle();
+  let id = world.items().remove(0).id;
+  world.faults.fail("write", ENOSPC, 1);
+  world.engine.undo(Some(id.as_str()), "ann", None).unwrap_err();
+  assert_eq!(world.engine.ledger().item(id.as_str()).unwrap().status, State::Quarantined);
+  assert_eq!(world.engine.ledger().exceptions().unwrap(), [], "nothing is approved");
+  world.settle();
+  assert!(!world.read().contains(&secret), "nobody restores it later: {}", world.read());
+  world.engine.undo(Some(id.as_str()), "ann", None).unwrap();
+  assert_eq!(world.read().matches(&secret).count(), 1, "{}", world.read());
 }
 
 #[test]

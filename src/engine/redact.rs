@@ -166,6 +166,8 @@ impl<F: Fs> Engine<F> {
           if let Some(old) = old.as_ref().filter(|old| is_approved(old)) {
             let at = self.now();
             self.ledger.decide(&old.id, State::Quarantined, "memfw", at, &[])?;
+            // What a person took out earlier is taken out by memfw now.
+            self.ledger.forget_taken_out(&old.id, at, &[])?;
           }
         }
         taken.insert((hash, n));

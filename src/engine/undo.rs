@@ -63,8 +63,7 @@ impl<F: Fs> Engine<F> {
     let last = last.ok_or_else(|| EngineError::refused("there is no decision to undo"))?;
     let item = self.ledger.item(&last)?;
     if let (true, Some(taken)) = (item.status.is_waiting(), self.ledger.taken_out(&item.id)?) {
-      let (item, is_back) = self.undo_take_out(&item, &taken, by, reason)?;
-      return Ok((item, if is_back { Undone::InFile } else { Undone::WaitsWithoutPlace }));
+      return Ok((self.undo_take_out(&item, &taken, by, reason)?, Undone::InFile));
     }
     let undone = match item.status {
       State::Split if self.undo_split(&item, by, reason)? => Undone::TakenOut,
@@ -129,7 +128,7 @@ impl<F: Fs> Engine<F> {
     self.waits(item)
   }
 
-  fn undo_approval(
+  pub(super) fn undo_approval(
     &mut self,
     item: &Item,
     by: &str,

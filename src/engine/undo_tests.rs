@@ -322,3 +322,61 @@ fn after_a_deletion_the_decision_before_it_is_the_last() {
   assert_eq!((item.id, item.status), (id, State::Quarantined));
   assert!(world.engine.undo(None, "ann", None).is_err(), "nothing else can be taken back");
 }
+
+#[test]
+fn a_take_out_that_cannot_be_undone_leaves_the_item_out() {
+  let text = "- Call me at nine.\n";
+  let taken_out = |after: &str| -> (World, BlockId) {
+    let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+    world.adopt(&format!("# Notes\n\n- tea\n{text}- a dog\n{after}"));
+    let id = world.engine.quarantine_line(&world.target.clone(), 4, "ann", None).unwrap();
+    world.settle();
+    (world, id)
+  };
+  let stays_out = |world: &mut World, id: &BlockId, why: &str| {
+    let error = world.engine.undo(Some(id.as_str()), "ann", None).unwrap_err().to_string();
+    assert!(error.contains(why), "{error}");
+    let item = world.engine.ledger().item(id.as_str()).unwrap();
+    assert_eq!((item.status, item.in_file), (State::Quarantined, false));
+    assert_eq!(world.engine.ledger().exceptions().unwrap(), [], "nothing is approved");
+  };
+  // Its placeholder was deleted, and another copy of the text is in the file.
+  let (mut world, id) = taken_out(&format!("\n## Again\n\n{text}"));
+  let without: String =
+    world.read().split_inclusive('\n').filter(|line| !line.contains("memfw:")).collect();
+  world.write(&without);
+  world.pass();
+  stays_out(&mut world, &id, "is not in");
+  assert_eq!(world.read(), without);
+  // Somebody has gone on with the text below its placeholder.
+  let (mut world, id) = taken_out("");
+  let longer = world.read().replace("quarantined -->\n", "quarantined -->\n  and at ten, too\n");
+  assert_ne!(longer, world.read());
+  world.write(&longer);
+  world.pass();
+  if world.engine.undo(Some(id.as_str()), "ann", None).is_err() {
+    let item = world.engine.ledger().item(id.as_str()).unwrap();
+    assert_eq!(item.status, State::Quarantined);
+    assert!(!world.read().contains(text), "{}", world.read());
+  }
+}
+
+#[test]
+fn what_memfw_takes_out_later_is_no_take_out_of_a_person() {
+  let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+  world.adopt(&format!("# Notes\n\n- tea\n\n{OVERRIDE}"));
+  let line = world.read().lines().position(|line| line == OVERRIDE.trim_end()).unwrap() + 1;
+  let id = world.engine.quarantine_line(&world.target.clone(), line, "ann", None).unwrap();
+  world.settle();
+  world.engine.reject(id.as_str(), "ann", None).unwrap();
+  world.settle();
+  // The agent writes it once more.
+  world.write(&format!("{}\n{OVERRIDE}", world.read()));
+  world.pass();
+  world.settle();
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+  assert_eq!(world.engine.ledger().taken_out(&id).unwrap(), None);
+  let before = world.read();
+  assert!(world.engine.undo(None, "ann", None).is_err(), "nobody has taken it out");
+  assert_eq!(world.read(), before);
+}

@@ -161,7 +161,7 @@ impl View {
 /// a file, blocks that another block has come between also get a marker of their own.
 pub fn divide(rows: &mut [BlockRow]) {
   let mut runs: Vec<(BlockId, Range<usize>)> = Vec::new();
-  let mut before: Option<(BlockId, Vec<BareText>)> = None;
+  let mut before: Option<(BlockId, Vec<MarkerFacts>)> = None;
   for (index, row) in rows.iter().enumerate() {
     let Some(old) = row.marker.clone() else {
       before = None;
@@ -198,12 +198,12 @@ pub fn divide(rows: &mut [BlockRow]) {
 }
 
 /// What a marker says about a revision.
-type BareText = (Source, Trust, Attestation, Option<String>, Vec<Code>);
+type MarkerFacts = (Source, Trust, Attestation, Option<String>, Vec<Code>);
 
 /// What a marker around only this block would say.
-fn said(row: &BlockRow) -> Vec<BareText> {
+fn said(row: &BlockRow) -> Vec<MarkerFacts> {
   let flags = if row.state == State::Flagged { row.codes.clone() } else { vec![] };
-  let mut said: Vec<BareText> = Vec::new();
+  let mut said: Vec<MarkerFacts> = Vec::new();
   // Text from before memfw is not named.
   for one in row.live().filter(|one| !one.source.is_baseline()) {
     let (source, session) = (one.source.clone(), one.session.clone());

@@ -15,7 +15,7 @@ pub use stock::{Level, MAX_DAYS, Move, levels};
 pub use summary::{Day, summary};
 pub use tally::{Figures, Happening, Line, MAX_NAMES, Tally};
 
-/// Microseconds of a day. Days are those of UTC, as times are in JSON.
+/// Microseconds of a day.
 pub const DAY: i64 = 86_400_000_000;
 
 /// The day of a time, counted from 1970.

@@ -288,6 +288,7 @@ fn come_back(
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,
          redacted = ?7, sealed_for = NULL, reviewed_at = NULL, reviewed_by = NULL,
+         taken_block = NULL, taken_state = NULL, taken_at = NULL, taken_by = NULL,
          context = coalesce(?8, context)
        WHERE id = ?1",
     )?

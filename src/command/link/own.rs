@@ -50,13 +50,15 @@ impl OwnFiles {
     let is_own =
       |path: &PathBuf| self.dirs.iter().chain(&real_dirs).any(|dir| path.starts_with(dir));
     let in_patch = call.change.as_ref().map(Change::names).unwrap_or_default();
-    iter::once(call.path.as_str())
-      .chain(in_patch)
-      .filter(|named| named.len() <= MAX_NAME_BYTES)
-      .take_while(|_| !is_late())
-      .flat_map(|named| self.meant(call, named))
-      .map(|path| without_dots(&path))
-      .any(|path| is_own(&path) || is_own(&real(&path)))
+    iter::once(call.path.as_str()).chain(in_patch).take_while(|_| !is_late()).any(|named| {
+      // The tools of an agent shorten some names before they open them, so that one of any length may lead there.
+      named.len() > MAX_NAME_BYTES
+        || self
+          .meant(call, named)
+          .iter()
+          .map(|path| without_dots(path))
+          .any(|path| is_own(&path) || is_own(&real(&path)))
+    })
   }
 
   /// The paths that a name in the call may mean, as the tools of an agent read a path.
