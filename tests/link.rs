@@ -103,7 +103,7 @@ fn a_patch_is_one_question_about_all_files_that_it_names() {
   };
   let own = guarded.tmp().join("memfw/config/config.toml");
   let own = format!("*** Add File: {}\n+x\n", own.display());
-  // A name that no file can have neither ends the link nor makes the call wait.
+  // A name that is longer than a path is refused, as an agent's tools may shorten it, and does not end the link.
   let deep = format!("*** Add File: {}\n+x\n", "a/".repeat(200_000));
   let lines = [
     check(1, "", &patch("")),
@@ -114,11 +114,13 @@ fn a_patch_is_one_question_about_all_files_that_it_names() {
   ];
   let replies = replies(&guarded, &lines);
   let decisions: Vec<&Value> = replies.iter().map(|reply| &reply["decision"]).collect();
-  assert_eq!(decisions, ["allow", "refuse", "refuse", "allow", "allow"], "{replies:?}");
+  assert_eq!(decisions, ["allow", "refuse", "refuse", "refuse", "allow"], "{replies:?}");
   assert_eq!(replies[0]["judged"], true);
   let what = replies[1]["reason"]["what"].as_str().unwrap();
   assert!(what.contains("memory/last.md"), "{what}");
-  assert_eq!(replies[2]["reason"]["codes"], json!(["own-files"]));
+  for reply in &replies[2..4] {
+    assert_eq!(reply["reason"]["codes"], json!(["own-files"]));
+  }
   assert_eq!(guarded.waiting().len(), 1);
 }
 

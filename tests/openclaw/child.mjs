@@ -165,6 +165,10 @@ try {
     patch(` *** Update File: ${own}/config.toml`),
     patch(`*** Delete File: ${own}/config.toml`),
     patch(`*** Update File: a.txt\n*** Move to: ${own}/config.toml`),
+    patch(`*** Add File: x\u2028/../../own/config.toml`),
+    // OpenClaw shortens these.
+    [{ path: `${own}/config.toml</arg_value>${'>'.repeat(13_000)}`, content: '' }],
+    [{ path: `${'./'.repeat(7_000)}../own/config.toml`, content: '' }],
   ]) {
     const answer = await dead.call(params, tool);
     assert.match(answer?.blockReason ?? '', /files of memfw itself \(own-files\)/, JSON.stringify(params));
@@ -214,7 +218,9 @@ try {
     patch(Array.from({ length: 300 }, (_, n) => `*** Add File: ${n}/${'a/'.repeat(1500)}`).join('\n')),
   ]) {
     const begun = performance.now();
-    assert.equal(await silent.call(...params), undefined);
+    // A name that is longer than a path is refused at once.
+    const isDeep = JSON.stringify(params).includes(deep);
+    assert.equal((await silent.call(...params))?.block, isDeep ? true : undefined);
     const took = performance.now() - begun;
     assert.ok(took < 5000, `${took} ms`);
   }

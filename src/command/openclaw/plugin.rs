@@ -134,7 +134,8 @@ pub(super) fn install(context: &Context, args: &InstallArgs) -> Result<Status, F
     // OpenClaw keeps the mark of a plugin that was removed.
     out
       .line(&format!("OpenClaw does not load it: `{key}` in its configuration; to change that:"))?;
-    out.line(&format!("  openclaw plugins enable {ID}"))?;
+    let profile = one.profile.as_deref().map(|profile| format!("--profile {profile} "));
+    out.line(&format!("  openclaw {}plugins enable {ID}", profile.unwrap_or_default()))?;
   } else {
     out.line("it begins with the next start of OpenClaw's gateway")?;
   }
