@@ -63,7 +63,19 @@ impl<F: Fs> Engine<F> {
     let last = last.ok_or_else(|| EngineError::refused("there is no decision to undo"))?;
     let item = self.ledger.item(&last)?;
     if let (true, Some(taken)) = (item.status.is_waiting(), self.ledger.taken_out(&item.id)?) {
-      return Ok((self.undo_take_out(&item, &taken, by, reason)?, Undone::InFile));
+      let block = match self.undo_take_out(&item, &taken, by, reason) {
+        Ok(block) => block,
+        Err(error) => {
+          // Otherwise the daemon would restore the text as an approved one.
+          let now = self.ledger.item(item.id.as_str())?;
+          if now.status == State::Approved {
+            self.undo_approval(&now, by, None)?;
+          }
+          return Err(error);
+        }
+      };
+      self.renew(&item.path)?;
+      return Ok((block, Undone::InFile));
     }
     let undone = match item.status {
       State::Split if self.undo_split(&item, by, reason)? => Undone::TakenOut,
@@ -128,7 +140,7 @@ impl<F: Fs> Engine<F> {
     self.waits(item)
   }
 
-  pub(super) fn undo_approval(
+  fn undo_approval(
     &mut self,
     item: &Item,
     by: &str,

@@ -1,7 +1,7 @@
 //! Takes a take-out by hand back: the text returns to its place, and the block is what it was before.
 //!
 //! The text returns like an approved one, so a process that dies meanwhile loses nothing: the text is approved then,
-//! until a person takes this back. An undo that fails leaves the item out, as it was.
+//! until a person takes this back.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -22,8 +22,8 @@ use crate::{
 const WHY: &str = "its take-out was undone";
 
 impl<F: Fs> Engine<F> {
-  /// Restores an item that a person had taken out, as the block that it was. Where that is not possible, the item waits
-  /// as before.
+  /// Restores an item that a person had taken out, as the block that it was. After an error the item may be approved,
+  /// which the caller takes back.
   pub(super) fn undo_take_out(
     &mut self,
     item: &Item,
@@ -35,13 +35,9 @@ impl<F: Fs> Engine<F> {
     let known = self.approved_blocks(item)?;
     let why = reason.unwrap_or(WHY);
     let word = Approval { by, reason: Some(why), until: None, at_end: false };
-    if let Err(error) = self.approve_as(item.id.as_str(), word) {
-      // The daemon would restore it later, as an approved text.
-      self.out_as_before(item, by)?;
-      return Err(error);
-    }
+    self.approve_as(item.id.as_str(), word)?;
     // Another process must not record the version meanwhile.
-    let writing = self.files.lock()?;
+    let _writing = self.files.lock()?;
     let was = self.ledger.block(&taken.block)?.map(|place| place.block);
     let event = Event::new(EventKind::Undone)
       .path(&item.path)
@@ -61,8 +57,6 @@ impl<F: Fs> Engine<F> {
     };
     let Some(back) = blocks.filter(is_it).min_by_key(|block| block.start_line.abs_diff(item.line))
     else {
-      drop(writing);
-      self.out_as_before(item, by)?;
       return Err(EngineError::refused_with(
         format!("the text of `{}` would be a part of another block now", item.id),
         format!("restore it as an approved text: `memfw approve {}`", item.id),
@@ -79,9 +73,7 @@ impl<F: Fs> Engine<F> {
     };
     pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     self.ledger.undo_taken_out(&item.id, &back.id, &before, at, &events)?;
-    drop(writing);
     event.log(None);
-    self.renew(&item.path)?;
     let mut item = item.clone();
     (item.id, item.status, item.in_file) = (taken.block.clone(), taken.state, true);
     Ok(item)
@@ -101,15 +93,6 @@ impl<F: Fs> Engine<F> {
       format!("the placeholder of `{}` is not in `{}` any more", item.id, shown(&item.path)),
       format!("add its text to the end: `memfw approve {} --at-end`", item.id),
     ))
-  }
-
-  /// Takes the approval back by which the text was to return.
-  fn out_as_before(&mut self, item: &Item, by: &str) -> Result<(), EngineError> {
-    let now = self.ledger.item(item.id.as_str())?;
-    if now.status == State::Approved {
-      self.undo_approval(&now, by, None)?;
-    }
-    Ok(())
   }
 
   /// The approved blocks of an item's file.
