@@ -23,6 +23,8 @@ use super::{lock, paths::read_own, user};
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Longest name of a process that is read, in bytes; the kernel cuts at 15.
 const MAX_NAME: u64 = 64;
+/// How often the kernel's table of locks is read until the holder is in it (a choice).
+const READS: usize = 3;
 /// The beginning of the name of a process of memfw.
 const NAME: &str = "memfw";
 
@@ -86,8 +88,12 @@ fn open(dir: &Path) -> io::Result<File> {
 /// The memfw that holds the lock of this directory; `None` where another program holds it, which
 /// does not prevent guarding.
 fn holder(dir: &Metadata, own: Option<u32>) -> Option<Taken> {
-  let table = read_own(Path::new("/proc/locks"), lock::MAX_TABLE).ok().flatten();
-  let pids = table.map(|table| lock::holders(&table, dir.dev(), dir.ino())).unwrap_or_default();
+  let read = || {
+    let table = read_own(Path::new("/proc/locks"), lock::MAX_TABLE).ok().flatten();
+    table.map(|table| lock::holders(&table, dir.dev(), dir.ino())).unwrap_or_default()
+  };
+  // The table is read in pieces: a lock that somebody gives up meanwhile can hide the next line.
+  let pids = (0..READS).map(|_| read()).find(|pids| !pids.is_empty()).unwrap_or_default();
   let own = own.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| pids.contains(pid));
   if own.is_some() {
     return Some(Taken { pid: own });
