@@ -11,7 +11,7 @@ use super::{
   error::Fault,
   event,
   fresh_seal::seal_fresh,
-  op, part_of,
+  op, part_of, taken_out,
 };
 use crate::{
   detect::{Code, KeptFindings, Layer},
@@ -288,7 +288,6 @@ fn come_back(
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,
          redacted = ?7, sealed_for = NULL, reviewed_at = NULL, reviewed_by = NULL,
-         taken_block = NULL, taken_state = NULL, taken_at = NULL, taken_by = NULL,
          context = coalesce(?8, context)
        WHERE id = ?1",
     )?
@@ -302,6 +301,8 @@ fn come_back(
       redacted,
       item.context.map(|context| context.0)
     ])?;
+  // It is a take-out by memfw now, and not by a person any more.
+  taken_out::forget(conn, &existing.id)?;
   Ok(Admitted { id: existing.id, fresh: false, occurrences, status })
 }
 

@@ -146,7 +146,8 @@ impl Ledger {
   }
 }
 
-fn forget(conn: &Connection, item: &BlockId) -> rusqlite::Result<()> {
+/// Forgets that a person had an item taken out.
+pub(super) fn forget(conn: &Connection, item: &BlockId) -> rusqlite::Result<()> {
   conn
     .prepare_cached(
       "UPDATE quarantine SET taken_block = NULL, taken_state = NULL, taken_at = NULL, taken_by = NULL
